@@ -40,12 +40,16 @@ fn kernel_and_inputs(case: &Case) -> (TensorKernel, Vec<f32>, Vec<f32>) {
     let &Case(level, rank) = case;
     let shape = CoreShape::new(CoreKind::Full, &[rank; 3]);
     let values = |n: usize| -> Vec<f32> { (0..n).map(|k| (k as f32).sin()).collect() };
-    let core = shape.padded_core(&values(rank * rank * rank));
+    let core = shape.padded_core(&values(rank * rank * rank)).unwrap();
     let mut rows = vec![0.0; shape.rows_len()];
     for n in 0..3 {
         rows[shape.row(n)][..rank].copy_from_slice(&values(rank));
     }
-    (TensorKernel::new(&shape, Method::Shared(level)), core, rows)
+    (
+        TensorKernel::new(&shape, Method::Shared(level)).unwrap(),
+        core,
+        rows,
+    )
 }
 
 /// Two multiply-adds per core entry.

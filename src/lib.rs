@@ -38,6 +38,8 @@
 //! ```
 #![deny(unsafe_code)]
 
+#[cfg(test)]
+mod cancellation_tests;
 pub mod discover;
 pub mod error;
 pub mod ffi;

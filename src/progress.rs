@@ -1,4 +1,9 @@
 //! Progress reports and cancellation of long operations.
+//!
+//! A long operation polls its [`Monitor`] on the thread that called it; worker threads poll a [`StopFlag`]. The work between
+//! two polls is bounded by [`OPERATIONS_PER_POLL`]: loops whose steps are cheap poll after [`steps_per_poll`] of them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
@@ -21,6 +26,64 @@ pub trait Monitor {
 
 impl Monitor for () {}
 
+/// Asks the workers of a parallel computation to return early.
+#[derive(Default)]
+pub struct StopFlag {
+    is_requested: AtomicBool,
+    #[cfg(test)]
+    pub(crate) operations: operations::Largest,
+}
+
+impl StopFlag {
+    pub(crate) fn new() -> StopFlag {
+        StopFlag::default()
+    }
+
+    /// Returns whether workers should return early. Their results are then discarded, so a worker with a
+    /// long piece polls this and returns any value.
+    #[inline]
+    pub fn requested(&self) -> bool {
+        #[cfg(test)]
+        self.operations.poll();
+        self.is_requested.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn request(&self) {
+        self.is_requested.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes the flag usable for another computation.
+    pub(crate) fn clear(&self) {
+        self.is_requested.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Monitor for StopFlag {
+    fn cancelled(&self) -> bool {
+        self.requested()
+    }
+}
+
+/// Most multiply-adds, or steps of similar cost, between two polls for a cancellation: at most a tenth of a second of scalar
+/// code, and rarely enough that polls cost nothing.
+pub(crate) const OPERATIONS_PER_POLL: usize = 1 << 26;
+
+/// Returns the number of steps between two polls for a cancellation if each step takes `cost` operations.
+#[inline]
+pub(crate) fn steps_per_poll(cost: usize) -> usize {
+    (OPERATIONS_PER_POLL / cost.max(1)).max(1)
+}
+
+/// Returns [`Error::Cancelled`] if the monitor asks to stop.
+pub(crate) fn check_cancelled(monitor: &dyn Monitor) -> Result<()> {
+    #[cfg(test)]
+    operations::poll();
+    if monitor.cancelled() {
+        return Err(Error::Cancelled);
+    }
+    Ok(())
+}
+
 /// Reports progress to the monitor, or returns [`Error::Cancelled`] if it asks to stop.
 pub(crate) fn report_progress(
     monitor: &dyn Monitor,
@@ -28,9 +91,67 @@ pub(crate) fn report_progress(
     done: u64,
     total: u64,
 ) -> Result<()> {
-    if monitor.cancelled() {
-        return Err(Error::Cancelled);
-    }
+    check_cancelled(monitor)?;
     monitor.progress(phase, done, total);
     Ok(())
+}
+
+/// Counts operations for the tests that bound the work between two polls. Innermost functions call it with their cost;
+/// outside of unit tests it does nothing.
+#[inline(always)]
+pub(crate) fn count_operations(count: usize) {
+    #[cfg(test)]
+    operations::add(count);
+    let _ = count;
+}
+
+/// The most operations between two polls for a cancellation, as tests measure them.
+#[cfg(test)]
+pub(crate) mod operations {
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    thread_local! {
+        /// Operations of this thread since its last poll.
+        static SINCE_POLL: Cell<u64> = const { Cell::new(0) };
+        /// The most operations between two polls of this thread, and of the threads that worked for it.
+        static LARGEST: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(super) fn add(count: usize) {
+        SINCE_POLL.set(SINCE_POLL.get() + count as u64);
+    }
+
+    pub(super) fn poll() {
+        LARGEST.set(LARGEST.get().max(SINCE_POLL.take()));
+    }
+
+    /// Runs `body` and returns its result with the most operations between two polls.
+    pub(crate) fn largest_between_polls<T>(body: impl FnOnce() -> T) -> (T, u64) {
+        SINCE_POLL.set(0);
+        LARGEST.set(0);
+        let result = body();
+        poll();
+        (result, LARGEST.take())
+    }
+
+    /// The most operations between two polls of the worker threads of one computation.
+    #[derive(Default)]
+    pub(crate) struct Largest(AtomicU64);
+
+    impl Largest {
+        /// Starts to count on a worker thread.
+        pub(crate) fn start(&self) {
+            SINCE_POLL.set(0);
+        }
+
+        pub(crate) fn poll(&self) {
+            self.0.fetch_max(SINCE_POLL.take(), Ordering::Relaxed);
+        }
+
+        /// Adds the counts of the workers to those of the thread that they worked for.
+        pub(crate) fn report(&self) {
+            LARGEST.set(LARGEST.get().max(self.0.swap(0, Ordering::Relaxed)));
+        }
+    }
 }

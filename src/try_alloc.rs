@@ -4,13 +4,21 @@ use bytemuck::Zeroable;
 
 use crate::error::{Error, Result};
 
+/// What error messages call the elements of a core and of buffers of its size.
+pub(crate) const CORE_ENTRIES: &str = "core entries";
+
 /// Returns an empty vector with capacity for `count` items. Error messages call them `items`.
 pub(crate) fn try_with_capacity<T>(count: usize, items: &str) -> Result<Vec<T>> {
     let mut vector = Vec::new();
+    try_reserve(&mut vector, count, items)?;
+    Ok(vector)
+}
+
+/// Reserves capacity for at least `count` more items.
+pub(crate) fn try_reserve<T>(vector: &mut Vec<T>, count: usize, items: &str) -> Result<()> {
     vector
         .try_reserve_exact(count)
-        .map_err(|_| Error::out_of_memory(count, items))?;
-    Ok(vector)
+        .map_err(|_| Error::out_of_memory(count, items))
 }
 
 /// Returns `count` zeros. Pages that are never written take no memory.

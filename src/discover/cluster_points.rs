@@ -15,6 +15,7 @@ use super::prediction_metric::prediction_metric;
 use crate::error::Result;
 use crate::linalg::{Eigen, symmetric_eigen};
 use crate::model::{FactorMatrix, Model};
+use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
 
 /// The distances between rows that are clustered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,16 +33,21 @@ pub(super) fn cluster_points(
     mode: usize,
     space: ClusterSpace,
     rows: &[u32],
+    monitor: &dyn Monitor,
 ) -> Result<PointSet> {
     let factor = &model.modes()[mode].factor;
     let rank = model.shape().ranks()[mode];
     let transform = match space {
-        ClusterSpace::Predictions => prediction_transform(model, mode, rows)?,
+        ClusterSpace::Predictions => prediction_transform(model, mode, rows, monitor)?,
         ClusterSpace::Columns => column_transform(factor, rows, rank),
     };
-    PointSet::new(rows.len(), &transform, rank, |i, to| {
-        to.copy_from_slice(factor.row(rows[i] as usize))
-    })
+    PointSet::new(
+        rows.len(),
+        &transform,
+        rank,
+        |i, to| to.copy_from_slice(factor.row(rows[i] as usize)),
+        monitor,
+    )
 }
 
 /// Returns the diagonal matrix that scales all columns to norm 1.
@@ -62,14 +68,23 @@ fn column_transform(factor: &FactorMatrix, rows: &[u32], rank: usize) -> Vec<f64
 }
 
 /// Returns the matrix Q L^(1/2) that turns distances between predictions into Euclidean distances.
-fn prediction_transform(model: &Model, mode: usize, rows: &[u32]) -> Result<Vec<f64>> {
+fn prediction_transform(
+    model: &Model,
+    mode: usize,
+    rows: &[u32],
+    monitor: &dyn Monitor,
+) -> Result<Vec<f64>> {
     let rank = model.shape().ranks()[mode];
-    let covariance = covariance(&model.modes()[mode].factor, rows, rank);
+    let covariance = covariance(&model.modes()[mode].factor, rows, rank, monitor)?;
+    let rows_per_poll = steps_per_poll(rank * rank);
     let own = ParameterView::own(model);
-    let mut terms = vec![prediction_metric(model, &own, mode, &[])?];
+    let mut terms = vec![prediction_metric(model, &own, mode, &[], monitor)?];
     for matrix in model.matrices().iter().filter(|m| m.mode == mode) {
         let mut gram = vec![0.0f64; rank * rank];
         for c in 0..matrix.factor.len() {
+            if c % rows_per_poll == 0 {
+                check_cancelled(monitor)?;
+            }
             let v = matrix.factor.row(c);
             for (line, &x) in gram.chunks_exact_mut(rank).zip(v) {
                 let add = |(s, &y): (&mut f64, &f32)| *s += f64::from(x) * f64::from(y);
@@ -87,13 +102,18 @@ fn prediction_transform(model: &Model, mode: usize, rows: &[u32]) -> Result<Vec<
             metric.iter_mut().zip(term).for_each(add);
         }
     }
-    let Eigen { values, vectors } = symmetric_eigen(rank, &metric);
+    let Eigen { values, vectors } = symmetric_eigen(rank, &metric, monitor)?;
     let entry = |k: usize| vectors[k % rank * rank + k / rank] * values[k % rank].max(0.0).sqrt();
     Ok((0..rank * rank).map(entry).collect())
 }
 
 /// Returns the covariance matrix of the rows.
-fn covariance(factor: &FactorMatrix, rows: &[u32], rank: usize) -> Vec<f64> {
+fn covariance(
+    factor: &FactorMatrix,
+    rows: &[u32],
+    rank: usize,
+    monitor: &dyn Monitor,
+) -> Result<Vec<f64>> {
     let mut mean = vec![0.0f64; rank];
     for &row in rows {
         let add = |(m, &x): (&mut f64, &f32)| *m += f64::from(x) / rows.len() as f64;
@@ -101,7 +121,12 @@ fn covariance(factor: &FactorMatrix, rows: &[u32], rank: usize) -> Vec<f64> {
     }
     let mut covariance = vec![0.0f64; rank * rank];
     let mut centred = vec![0.0f64; rank];
-    for &r in rows {
+    let rows_per_poll = steps_per_poll(rank * rank);
+    for (i, &r) in rows.iter().enumerate() {
+        if i % rows_per_poll == 0 {
+            check_cancelled(monitor)?;
+        }
+        count_operations(rank * rank);
         let values = factor.row(r as usize).iter().zip(&mean);
         let subtract = |(x, (&u, m)): (&mut f64, (&f32, &f64))| *x = f64::from(u) - m;
         centred.iter_mut().zip(values).for_each(subtract);
@@ -110,5 +135,5 @@ fn covariance(factor: &FactorMatrix, rows: &[u32], rank: usize) -> Vec<f64> {
             line.iter_mut().zip(&centred).for_each(add);
         }
     }
-    covariance
+    Ok(covariance)
 }

@@ -193,7 +193,7 @@ fn cluster_checked(
             own.rows.len()
         )));
     }
-    let points = cluster_points(model, mode, options.space, &compact)?;
+    let points = cluster_points(model, mode, options.space, &compact, monitor)?;
     let (mut clustering, gap) = run_kmeans(&points, options, monitor)?;
     sort_by_size(&mut clustering, points.width);
     let assignments = &clustering.assignments;
@@ -243,12 +243,11 @@ fn run_kmeans(
         0 => available_threads(),
         t => t,
     };
-    let pool = ThreadPool::new(threads, false, 0);
+    let pool = ThreadPool::new(threads, false, 0).with_monitor(monitor);
     let runner = |phase| KMeansRunner {
         pool: &pool,
         restarts: options.restarts,
         phase,
-        monitor,
     };
     let seed = options.seed;
     let gap = match (options.k, options.max_k) {

@@ -17,6 +17,7 @@ use super::prediction_metric::{prediction_metric, second_moment};
 use super::top_k::RankedRow;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelMatrix};
+use crate::progress::Monitor;
 use crate::sort::stable_sort_by;
 
 /// Options of [`describe_concepts`].
@@ -106,7 +107,11 @@ pub struct Concepts {
 /// Describes the concepts of a mode, for the given rows or on average.
 ///
 /// The model must have the given rows. In a model with posterior samples, the concepts are those of the last sample.
-pub fn describe_concepts(model: &Model, options: &ConceptOptions) -> Result<Concepts> {
+pub fn describe_concepts(
+    model: &Model,
+    options: &ConceptOptions,
+    monitor: &dyn Monitor,
+) -> Result<Concepts> {
     let mode = options.mode;
     check_mode(model, mode)?;
     let mut given: Vec<(usize, usize)> = Vec::new();
@@ -127,16 +132,16 @@ pub fn describe_concepts(model: &Model, options: &ConceptOptions) -> Result<Conc
     }
     let parameters = ParameterView::own(model);
     let rank = model.shape().ranks()[mode];
-    let moment = second_moment(model, &parameters, mode)?;
+    let moment = second_moment(model, &parameters, mode, monitor)?;
     let column_rms = square_roots(diagonal(&moment, rank));
-    let metric = prediction_metric(model, &parameters, mode, &given)?;
+    let metric = prediction_metric(model, &parameters, mode, &given, monitor)?;
     let contribution_squares = diagonal(&metric, rank);
-    let contracted = contract_given(model, &parameters, mode, &given);
-    let mean_effect = contract_means(model, &parameters, mode, &contracted);
+    let contracted = contract_given(model, &parameters, mode, &given)?;
+    let mean_effect = contract_means(model, &parameters, mode, &contracted)?;
     let profile = match contracted.modes[..] {
         [other] => {
             let columns = model.shape().ranks()[other];
-            let moment = second_moment(model, &parameters, other)?;
+            let moment = second_moment(model, &parameters, other, monitor)?;
             let other_rms = square_roots(diagonal(&moment, columns));
             let scaled = contracted.values.iter().enumerate();
             let scaled = scaled.map(|(k, r)| r * column_rms[k / columns] * other_rms[k % columns]);

@@ -1,8 +1,10 @@
 //! Contraction of the core with rows of some modes, in double precision.
 
 use super::parameter_view::ParameterView;
+use crate::error::Result;
 use crate::kernel::CoreKind;
 use crate::model::Model;
+use crate::try_alloc::{CORE_ENTRIES, try_collect, try_to_vec, try_with_capacity};
 
 /// The core after contraction with the given rows.
 pub(super) struct ContractedCore {
@@ -26,7 +28,7 @@ pub(super) fn contract_given(
     parameters: &ParameterView<'_>,
     mode: usize,
     given: &[(usize, usize)],
-) -> ContractedCore {
+) -> Result<ContractedCore> {
     let shape = model.shape();
     let is_given = |n: &usize| given.iter().any(|(m, _)| m == n);
     let modes: Vec<usize> = (0..shape.order())
@@ -42,17 +44,18 @@ pub(super) fn contract_given(
             diagonal.iter_mut().zip(row).for_each(multiply);
         }
         if modes.len() != 1 {
-            return ContractedCore {
+            return Ok(ContractedCore {
                 modes,
                 values: diagonal,
-            };
+            });
         }
         let mut values = vec![0.0; rank * rank];
         (0..rank).for_each(|j| values[j * rank + j] = diagonal[j]);
-        return ContractedCore { modes, values };
+        return Ok(ContractedCore { modes, values });
     }
-    let dense = shape.dense_core(parameters.core());
-    let mut values: Vec<f64> = dense.iter().map(|&g| f64::from(g)).collect();
+    let dense = shape.dense_core(parameters.core())?;
+    let elements = dense.iter().map(|&g| f64::from(g));
+    let mut values: Vec<f64> = try_collect(dense.len(), elements, CORE_ENTRIES)?;
     let mut ranks = shape.ranks().to_vec();
     for &(n, r) in given {
         values = contract_mode(&values, &ranks, n, &row_values(model, parameters, n, r));
@@ -61,16 +64,16 @@ pub(super) fn contract_given(
     // Permute the described mode to the front.
     let stride: usize = ranks[mode + 1..].iter().product();
     let outer = values.len() / (rank * stride).max(1);
-    let mut permuted = Vec::with_capacity(values.len());
+    let mut permuted = try_with_capacity(values.len(), CORE_ENTRIES)?;
     for j in 0..rank {
         for o in 0..outer {
             permuted.extend_from_slice(&values[(o * rank + j) * stride..][..stride]);
         }
     }
-    ContractedCore {
+    Ok(ContractedCore {
         modes,
         values: permuted,
-    }
+    })
 }
 
 /// Contracts the remaining modes with their mean rows. The result is the mean contribution of each concept per unit of
@@ -80,12 +83,12 @@ pub(super) fn contract_means(
     parameters: &ParameterView<'_>,
     mode: usize,
     contracted: &ContractedCore,
-) -> Vec<f64> {
+) -> Result<Vec<f64>> {
     let shape = model.shape();
     let rank = shape.ranks()[mode];
     // The row behind the last one is the mean row.
     let mean = |n: usize| row_values(model, parameters, n, model.modes()[n].rows.len());
-    let mut values = contracted.values.clone();
+    let mut values = try_to_vec(&contracted.values, CORE_ENTRIES)?;
     if shape.kind() == CoreKind::Diagonal {
         if contracted.modes.len() == 1 {
             values = (0..rank).map(|j| values[j * rank + j]).collect();
@@ -94,7 +97,7 @@ pub(super) fn contract_means(
             let multiply = |(d, x): (&mut f64, f64)| *d *= x;
             values.iter_mut().zip(mean(n)).for_each(multiply);
         }
-        return values;
+        return Ok(values);
     }
     let mut ranks: Vec<usize> = vec![rank];
     ranks.extend(contracted.modes.iter().map(|&n| shape.ranks()[n]));
@@ -102,7 +105,7 @@ pub(super) fn contract_means(
         values = contract_mode(&values, &ranks, at + 1, &mean(n));
         ranks[at + 1] = 1;
     }
-    values
+    Ok(values)
 }
 
 /// Contracts a dense tensor with a vector along mode `n`.

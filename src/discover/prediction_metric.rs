@@ -10,7 +10,8 @@ use super::parameter_view::ParameterView;
 use crate::error::Result;
 use crate::kernel::CoreKind;
 use crate::model::Model;
-use crate::try_alloc::try_zeroed;
+use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
+use crate::try_alloc::{CORE_ENTRIES, try_collect, try_zeroed};
 
 /// Returns the matrix M of a mode, row-major with J_n columns: u M v^T is the mean product of the predictions of rows u
 /// and v over all positions of the other modes, without mean and biases.
@@ -22,11 +23,12 @@ pub(super) fn prediction_metric(
     parameters: &ParameterView<'_>,
     mode: usize,
     given: &[(usize, usize)],
+    monitor: &dyn Monitor,
 ) -> Result<Vec<f64>> {
     let shape = model.shape();
     let moment = |n: usize| match given.iter().find(|(m, _)| *m == n) {
         Some(&(_, row)) => Ok(outer_square(parameters, n, row, shape.ranks()[n])),
-        None => second_moment(model, parameters, n),
+        None => second_moment(model, parameters, n, monitor),
     };
     let others: Vec<(usize, Vec<f64>)> = (0..shape.order())
         .filter(|&n| n != mode)
@@ -42,13 +44,19 @@ pub(super) fn prediction_metric(
         }
         return Ok(metric);
     }
-    let core = shape.dense_core(parameters.core());
-    let mut product: Vec<f64> = core.iter().map(|&g| f64::from(g)).collect();
+    let core = shape.dense_core(parameters.core())?;
+    let elements = core.iter().map(|&g| f64::from(g));
+    let mut product: Vec<f64> = try_collect(core.len(), elements, CORE_ENTRIES)?;
     for (n, moment) in &others {
-        product = mode_product(&product, shape.ranks(), *n, moment);
+        product = mode_product(&product, shape.ranks(), *n, moment, monitor)?;
     }
     let stride: usize = shape.ranks()[mode + 1..].iter().product();
+    let entries_per_poll = steps_per_poll(rank);
     for (position, &g) in core.iter().enumerate() {
+        if position % entries_per_poll == 0 {
+            check_cancelled(monitor)?;
+        }
+        count_operations(rank);
         let i = position / stride % rank;
         let first = position - i * stride;
         for j in 0..rank {
@@ -59,21 +67,32 @@ pub(super) fn prediction_metric(
 }
 
 /// Computes the product of a dense tensor with a square matrix along mode `n`.
-fn mode_product(tensor: &[f64], ranks: &[usize], n: usize, matrix: &[f64]) -> Vec<f64> {
+fn mode_product(
+    tensor: &[f64],
+    ranks: &[usize],
+    n: usize,
+    matrix: &[f64],
+    monitor: &dyn Monitor,
+) -> Result<Vec<f64>> {
     let (rank, stride) = (ranks[n], ranks[n + 1..].iter().product::<usize>());
-    let mut out = vec![0.0; tensor.len()];
+    let mut out: Vec<f64> = try_zeroed(tensor.len(), CORE_ENTRIES)?;
+    let slices_per_poll = steps_per_poll(rank * stride);
     for (block, to) in tensor
         .chunks_exact(rank * stride)
         .zip(out.chunks_exact_mut(rank * stride))
     {
         for (i, to) in to.chunks_exact_mut(stride).enumerate() {
+            if i % slices_per_poll == 0 {
+                check_cancelled(monitor)?;
+            }
+            count_operations(rank * stride);
             for (j, slice) in block.chunks_exact(stride).enumerate() {
                 let a = matrix[i * rank + j];
                 to.iter_mut().zip(slice).for_each(|(t, x)| *t += a * x);
             }
         }
     }
-    out
+    Ok(out)
 }
 
 /// Returns w^T w of one row w.
@@ -89,13 +108,19 @@ pub(super) fn second_moment(
     model: &Model,
     parameters: &ParameterView<'_>,
     mode: usize,
+    monitor: &dyn Monitor,
 ) -> Result<Vec<f64>> {
     let rank = model.shape().ranks()[mode];
     let mut moment: Vec<f64> = try_zeroed(rank * rank, "values of a metric")?;
     let mut row = vec![0.0f32; rank];
     let own = &model.modes()[mode];
     let total = own.total_weight();
+    let rows_per_poll = steps_per_poll(rank * rank);
     for i in (0..own.rows.len()).filter(|_| total > 0.0) {
+        if i % rows_per_poll == 0 {
+            check_cancelled(monitor)?;
+        }
+        count_operations(rank * rank);
         let fraction = own.row_weight(i) / total;
         parameters.read(mode, i, &mut row);
         // Slices of equal length: the compiler then drops the bounds checks and vectorizes.

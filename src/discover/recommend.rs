@@ -157,11 +157,11 @@ pub(super) fn recommend_unchecked(
     let answer = |range: std::ops::Range<usize>, is_cancelled: &dyn Fn() -> bool| {
         let mut query_indices = vec![AVERAGE_ROW; order * range.len()];
         let mut vectors = QueryVectors::new(&table, range.len());
-        let mut builder = QueryBuilder::new(&table, level);
+        let mut builder = QueryBuilder::new(&table, level)?;
         for (q, index) in query_indices.chunks_exact_mut(order).enumerate() {
             write_index(range.start + q, index);
             index[mode] = AVERAGE_ROW;
-            builder.build(index, q, &mut vectors);
+            builder.build(index, q, &mut vectors, is_cancelled)?;
         }
         let observed_rows = |q: usize| {
             options
@@ -292,22 +292,31 @@ struct QueryBuilder<'a> {
 }
 
 impl<'a> QueryBuilder<'a> {
-    fn new(table: &'a BiasedRows<'a>, level: Level) -> QueryBuilder<'a> {
+    fn new(table: &'a BiasedRows<'a>, level: Level) -> Result<QueryBuilder<'a>> {
         let shape = table.model.shape();
-        QueryBuilder {
+        Ok(QueryBuilder {
             table,
-            kernel: TensorKernel::new(shape, Method::Shared(level)),
+            kernel: TensorKernel::new(shape, Method::Shared(level))?,
             // The row of the ranked mode stays 0: its own gradient does not depend on it.
             rows: vec![0.0; shape.rows_len()],
             gradients: vec![0.0; shape.rows_len()],
-        }
+        })
     }
 
     /// Writes the vectors and offsets of a query in all parameter sets.
-    fn build(&mut self, index: &[u32], query: usize, vectors: &mut QueryVectors) {
+    fn build(
+        &mut self,
+        index: &[u32],
+        query: usize,
+        vectors: &mut QueryVectors,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<()> {
         let (model, mode) = (self.table.model, self.table.mode);
         let shape = model.shape();
         for (set, parameters) in self.table.parameters.iter().enumerate() {
+            if is_cancelled() {
+                return Err(Error::Cancelled);
+            }
             let (vector, offset) = vectors.get_mut(set, query);
             *offset = parameters.mean();
             for (n, &i) in index.iter().enumerate().filter(|&(n, _)| n != mode) {
@@ -321,5 +330,6 @@ impl<'a> QueryBuilder<'a> {
             vector[..rank].copy_from_slice(&self.gradients[start..start + rank]);
             vector[rank] = 1.0;
         }
+        Ok(())
     }
 }

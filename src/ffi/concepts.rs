@@ -154,7 +154,7 @@ pub unsafe extern "C" fn s3cmtf_concepts_new(
             let row = arg::place(row, dim, &format!("request->given_rows[{k}]"))?;
             options.given.push((n, row as u32));
         }
-        let found = describe_concepts(model, &options)?;
+        let found = describe_concepts(model, &options, &())?;
         hand_over(out, ConceptsHandle { found });
         Ok(())
     })

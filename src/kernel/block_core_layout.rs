@@ -1,9 +1,11 @@
 //! The layout of the core that block kernels use: one slab per component of the fiber mode.
 
 use super::blocking::BlockingSpec;
-use super::core_shape::{CoreKind, CoreShape};
+use super::core_shape::{CoreKind, CoreShape, MAX_ORDER};
 use super::packed_core_layout::PackedLayout;
+use crate::error::Result;
 use crate::simd::padded_len;
+use crate::try_alloc::{CORE_ENTRIES, try_zeroed};
 
 /// Layout of the core of a block, with the fiber mode first.
 #[derive(Debug, Clone)]
@@ -62,11 +64,19 @@ impl CoreLayout {
         }
     }
 
+    /// Number of multiply-adds that the slabs' contraction with the row of the fiber mode takes, once per run or batch.
+    pub(super) fn operations_per_run(&self) -> usize {
+        match self.fiber {
+            Some(_) => self.slab_count() * self.slab_len(),
+            None => 0,
+        }
+    }
+
     /// Copies a core in the layout of [`CoreShape`] to the fiber-first layout.
-    pub(crate) fn to_fiber_first(&self, core: &[f32]) -> Vec<f32> {
-        let mut out = vec![0.0; self.slab_count() * self.slab_len()];
+    pub(crate) fn to_fiber_first(&self, core: &[f32]) -> Result<Vec<f32>> {
+        let mut out = try_zeroed(self.slab_count() * self.slab_len(), CORE_ENTRIES)?;
         self.for_each_position(|model_position, position| out[position] = core[model_position]);
-        out
+        Ok(out)
     }
 
     /// Copies a core in the fiber-first layout to that of [`CoreShape`].
@@ -87,20 +97,25 @@ impl CoreLayout {
         let order = self.ranks.len();
         let last_width = |ranks: &[usize]| ranks.last().map_or(1, |&j| padded_len(j));
         let (width, slab_width) = (last_width(&self.ranks), last_width(self.shape.ranks()));
-        let mut at = vec![0; order];
-        for k in 0..self.ranks.iter().product::<usize>() {
-            let mut rest = k;
-            for n in (0..order).rev() {
-                (at[n], rest) = (rest % self.ranks[n], rest / self.ranks[n]);
-            }
-            let model_position =
-                (0..order - 1).fold(0, |p, n| p * self.ranks[n] + at[n]) * width + at[order - 1];
-            let non_fiber: Vec<usize> = (0..order).filter(|&n| n != f).collect();
-            let (&last, before) = non_fiber.split_last().expect("an order of 2 or more");
-            let inner =
-                before.iter().fold(0, |p, &n| p * self.ranks[n] + at[n]) * slab_width + at[last];
-            visit(model_position, at[f] * self.slab_len() + inner);
+        // Distance in both layouts between entries whose indices of a mode differ by one.
+        let (mut steps, mut slab_steps) = ([1; MAX_ORDER], [1; MAX_ORDER]);
+        let mut non_fiber: Vec<usize> = (0..order).filter(|&n| n != f).collect();
+        for n in (0..order - 1).rev() {
+            let inner = if n + 2 == order {
+                width
+            } else {
+                self.ranks[n + 1]
+            };
+            steps[n] = steps[n + 1] * inner;
         }
+        let mut last = non_fiber.pop().expect("an order of 2 or more");
+        let mut inner = slab_width;
+        while let Some(n) = non_fiber.pop() {
+            slab_steps[n] = slab_steps[last] * inner;
+            (last, inner) = (n, self.ranks[n]);
+        }
+        slab_steps[f] = self.slab_len();
+        visit_indices(&self.ranks, &steps, &slab_steps, 0, 0, &mut visit);
     }
 
     /// Returns the modes in the order of this layout.
@@ -119,6 +134,32 @@ impl CoreLayout {
     }
 }
 
+/// Calls `visit` with the positions of all entries of a core in two layouts, in row-major order. `steps` and `other_steps` are
+/// the distances between entries whose indices of a mode differ by one. Recurses over the modes.
+fn visit_indices(
+    ranks: &[usize],
+    steps: &[usize],
+    other_steps: &[usize],
+    position: usize,
+    other_position: usize,
+    visit: &mut impl FnMut(usize, usize),
+) {
+    let Some((&rank, inner)) = ranks.split_first() else {
+        return visit(position, other_position);
+    };
+    for i in 0..rank {
+        let (position, other) = (position + i * steps[0], other_position + i * other_steps[0]);
+        visit_indices(
+            inner,
+            &steps[1..],
+            &other_steps[1..],
+            position,
+            other,
+            visit,
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,10 +171,10 @@ mod tests {
             let dense: Vec<f32> = (1..=ranks.iter().product::<usize>())
                 .map(|x| x as f32)
                 .collect();
-            let core = shape.padded_core(&dense);
+            let core = shape.padded_core(&dense).unwrap();
             for f in 0..ranks.len() {
                 let layout = CoreLayout::tensor(&shape, Some(f));
-                let first = layout.to_fiber_first(&core);
+                let first = layout.to_fiber_first(&core).unwrap();
                 assert_eq!(first.len(), layout.slab_count() * layout.slab_len());
                 // Index (1, 0, ..., 0), fiber mode first, starts the second slab.
                 let stride: usize = ranks[f + 1..].iter().product();
@@ -143,7 +184,7 @@ mod tests {
                 assert_eq!(back, core);
             }
             let layout = CoreLayout::tensor(&shape, None);
-            assert_eq!(layout.to_fiber_first(&core), core);
+            assert_eq!(layout.to_fiber_first(&core).unwrap(), core);
         }
     }
 }

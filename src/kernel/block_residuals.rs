@@ -9,7 +9,10 @@ use super::blocking::BlockingSpec;
 use super::core_shape::MAX_ORDER;
 use super::entry_block::{EntryBlock, FiberBatch};
 use super::predict_batches::predict;
+use crate::error::Result;
+use crate::progress::{OPERATIONS_PER_POLL, StopFlag, count_operations, steps_per_poll};
 use crate::simd::{Level, padded_len};
+use crate::try_alloc::try_with_capacity;
 use crate::value_range::ValueRange;
 
 /// The parameters that predict the entries of a block.
@@ -29,7 +32,7 @@ fn non_fiber_count(spec: &BlockingSpec) -> usize {
 }
 
 /// Returns the weighted sums of squared residuals of a block: of predictions as they are, and of predictions that
-/// are clipped to a range after the biases of each mode, if any, are added.
+/// are clipped to a range after the biases of each mode, if any, are added. The sums are incomplete if `stop` is requested.
 ///
 /// # Panics
 /// If a length is wrong.
@@ -39,7 +42,8 @@ pub(crate) fn squared_residuals(
     clip: ValueRange,
     biases: &[&[f32]],
     scratch: &mut BlockScratch,
-) -> [f64; 2] {
+    stop: &StopFlag,
+) -> Result<[f64; 2]> {
     let spec = block.spec();
     for (m, bias) in biases.iter().enumerate() {
         assert!(bias.len() >= spec.row_counts[m]);
@@ -51,7 +55,7 @@ pub(crate) fn squared_residuals(
     let fiber_biases = spec.fiber_mode.and_then(|f| biases.get(f));
     let order = non_fiber_count(spec);
     let mut sums = [0.0; 2];
-    predictions(block, model, scratch, |batches, values| {
+    predictions(block, model, scratch, stop, |batches, values| {
         let mut values = values.iter();
         for batch in batches {
             let fiber_bias = fiber_biases.map(|b| f64::from(b[batch.run.fiber_row as usize]));
@@ -79,11 +83,12 @@ pub(crate) fn squared_residuals(
                 sums[1] += weight * (clipped * clipped);
             }
         }
-    });
-    sums
+    })?;
+    Ok(sums)
 }
 
-/// Returns the residual of every entry of a block, in the order of [`EntryBlock::for_each_row_of_mode`].
+/// Returns the residual of every entry of a block, in the order of [`EntryBlock::for_each_row_of_mode`]; of fewer entries if
+/// `stop` is requested.
 ///
 /// # Panics
 /// If a length is wrong.
@@ -91,12 +96,13 @@ pub(crate) fn residuals(
     block: &EntryBlock,
     model: &BlockModel<'_>,
     scratch: &mut BlockScratch,
-) -> Vec<f32> {
-    let mut found = Vec::with_capacity(block.len());
+    stop: &StopFlag,
+) -> Result<Vec<f32>> {
+    let mut found = try_with_capacity(block.len(), "entries")?;
     let order = non_fiber_count(block.spec());
     let width = block.record_words();
     // Plain loops: the adapters of the standard library took 100 instructions per entry here.
-    predictions(block, model, scratch, |batches, values| {
+    predictions(block, model, scratch, stop, |batches, values| {
         let mut values = values;
         for batch in batches {
             for records in batch.record_slices(block) {
@@ -109,23 +115,24 @@ pub(crate) fn residuals(
                 }
             }
         }
-    });
-    found
+    })?;
+    Ok(found)
 }
 
-/// Maximum number of entries predicted before [`predictions`] calls `visit`, unless one batch is longer.
+/// Maximum number of entries predicted before [`predictions`] calls `visit`, unless one run is longer.
 const PREDICTION_CHUNK: usize = 4096;
 
 /// Predicts all entries of a block, in order, and calls `visit` with a few batches and their predictions at a
-/// time.
+/// time. Ends early if `stop` is requested.
 fn predictions(
     block: &EntryBlock,
     model: &BlockModel<'_>,
     scratch: &mut BlockScratch,
+    stop: &StopFlag,
     mut visit: impl FnMut(&[FiberBatch], &[f32]),
-) {
+) -> Result<()> {
     if block.len() == 0 {
-        return;
+        return Ok(());
     }
     let BlockModel {
         layout,
@@ -148,9 +155,13 @@ fn predictions(
     }
     let mut memory = [ModeRows::NONE; MAX_ORDER];
     let non_fiber = non_fiber(spec, &modes, &mut memory);
-    scratch.reserve_work(layout);
+    scratch.reserve_work(layout)?;
     scratch.batches.clear();
-    scratch.batches.extend(block.whole_runs());
+    // A run with more operations than fit between two polls is predicted in parts.
+    let (per_run, per_entry) = (layout.operations_per_run(), layout.slab_len());
+    let runs = block.whole_runs(steps_per_poll(per_entry));
+    scratch.batches.extend(runs);
+    let operations = |batch: &FiberBatch| per_run + batch.len() * per_entry;
     let job = BatchJob {
         core_kind: layout.core_kind,
         shape: &layout.shape,
@@ -178,12 +189,21 @@ fn predictions(
     };
     let mut rest = &scratch.batches[..];
     while !rest.is_empty() {
-        let (mut count, mut entries) = (0, 0);
-        while count < rest.len() && (count == 0 || entries + rest[count].len() <= PREDICTION_CHUNK)
-        {
-            entries += rest[count].len();
+        if stop.requested() {
+            break;
+        }
+        let (mut count, mut entries, mut total) = (0, 0, 0);
+        while let Some(batch) = rest.get(count) {
+            let is_full = entries + batch.len() > PREDICTION_CHUNK
+                || total + operations(batch) > OPERATIONS_PER_POLL;
+            if count > 0 && is_full {
+                break;
+            }
+            entries += batch.len();
+            total += operations(batch);
             count += 1;
         }
+        count_operations(total);
         let (some, others) = rest.split_at(count);
         rest = others;
         if scratch.predictions.len() < entries {
@@ -195,4 +215,5 @@ fn predictions(
         unsafe { predict(level, &job, some, scratch.predictions.as_mut_ptr()) };
         visit(some, &scratch.predictions[..entries]);
     }
+    Ok(())
 }

@@ -12,8 +12,11 @@ use super::entry_block::{EntryBlock, FiberBatch};
 use super::exclusive_rows::RowsMut;
 use super::graph_update;
 use super::packed_core_layout::PackedLayout;
+use crate::error::Result;
 use crate::kernel::MAX_ORDER;
+use crate::progress::{StopFlag, count_operations, steps_per_poll};
 use crate::simd::{AlignedVec, Level, padded_len};
+use crate::try_alloc::CORE_ENTRIES;
 
 /// Parameters of the update of a block.
 pub(crate) struct BlockUpdateSettings<'a> {
@@ -39,6 +42,8 @@ pub(crate) struct BlockUpdateSettings<'a> {
     pub curvature: f32,
     /// Range of the batches to process, as fractions of their number.
     pub batch_range: Range<f64>,
+    /// Ends the update early when it is requested.
+    pub stop: &'a StopFlag,
 }
 
 /// Buffers for updates and predictions of blocks. One per thread.
@@ -51,7 +56,7 @@ pub(crate) struct BlockScratch {
 
 impl BlockScratch {
     /// Grows the scratch buffer `work` to the length that the kernels need.
-    pub(super) fn reserve_work(&mut self, layout: &CoreLayout) {
+    pub(super) fn reserve_work(&mut self, layout: &CoreLayout) -> Result<()> {
         let fiber = layout.fiber.map_or(0, |f| layout.ranks[f]);
         let len = batch::work_len(&layout.shape, layout.ranks.len(), fiber).max(
             layout
@@ -60,8 +65,9 @@ impl BlockScratch {
                 .map_or(0, PackedLayout::work_and_core_len),
         );
         if self.work.len() < len {
-            self.work = AlignedVec::zeroed(len);
+            self.work = AlignedVec::try_zeroed(len, CORE_ENTRIES)?;
         }
+        Ok(())
     }
 }
 
@@ -82,7 +88,8 @@ pub(super) fn non_fiber<'a>(
 }
 
 /// Updates rows and core with a range of the batches of a block, in the random order of the stream `name`.
-/// Returns the weighted sum of squared residuals, each taken before the updates of its own entry.
+/// Returns the weighted sum of squared residuals, each taken before the updates of its own entry; of fewer entries if a stop
+/// is requested.
 ///
 /// # Panics
 /// If `rows` do not cover the rows of the block, or a length is wrong.
@@ -94,9 +101,9 @@ pub(crate) fn update_block(
     settings: &BlockUpdateSettings<'_>,
     name: &[u64],
     scratch: &mut BlockScratch,
-) -> f64 {
+) -> Result<f64> {
     if block.len() == 0 {
-        return 0.0;
+        return Ok(0.0);
     }
     let spec = block.spec();
     layout.check(spec, core.len());
@@ -121,16 +128,13 @@ pub(crate) fn update_block(
     let non_fiber = non_fiber(spec, &modes, &mut memory);
     let longest = spec.fiber_mode.map_or(0, |f| modes[f].stride);
     assert!(settings.curvature_direction.len() >= longest);
-    scratch.reserve_work(layout);
-    block.shuffled_batches(
-        settings.max_batch_len.min(MAX_BATCH_LEN),
-        name,
-        &mut scratch.batches,
-    );
+    scratch.reserve_work(layout)?;
+    let polls = PollIntervals::new(layout, settings.max_batch_len.min(MAX_BATCH_LEN));
+    block.shuffled_batches(polls.max_batch_len, name, &mut scratch.batches);
     let cut = |share: f64| (scratch.batches.len() as f64 * share) as usize;
     let batches = &scratch.batches[cut(settings.batch_range.start)..cut(settings.batch_range.end)];
     if batches.is_empty() {
-        return 0.0;
+        return Ok(0.0);
     }
     if let Some(packed) = &layout.packed {
         packed.prepare_work(&mut scratch.work[..packed.work_len]);
@@ -140,7 +144,7 @@ pub(crate) fn update_block(
         Some(_) => entries.div_ceil(settings.core_update_interval.max(1)),
         None => entries,
     };
-    let job = BatchJob {
+    let mut job = BatchJob {
         core_kind: layout.core_kind,
         shape: &layout.shape,
         packed: layout.packed.as_ref(),
@@ -164,10 +168,51 @@ pub(crate) fn update_block(
         curvature_step: settings.eta * settings.curvature,
         work: scratch.work.as_mut_ptr(),
     };
-    // SAFETY: the level is available. The constructor of the block checked the rows of its entries against the parts and
-    // row counts of the spec, and `rows` were checked to cover them. Rows, core and scratch memory are mutably borrowed, so
-    // no one else accesses them. The batches are those of the block.
-    unsafe { batch::run(settings.level, &job, batches) }
+    let mut squared_error = 0.0;
+    for batches in batches.chunks(polls.batches) {
+        if settings.stop.requested() {
+            break;
+        }
+        count_operations(batches.len() * polls.operations_per_batch);
+        // SAFETY: the level is available. The constructor of the block checked the rows of its entries against the parts
+        // and row counts of the spec, and `rows` were checked to cover them. Rows, core and scratch memory are mutably
+        // borrowed, so no one else accesses them. The batches are those of the block.
+        squared_error += unsafe { batch::run(settings.level, &job, batches) };
+        if layout.packed.is_some() {
+            let entries: usize = batches.iter().map(FiberBatch::len).sum();
+            job.core_entries = job.core_entries.saturating_sub(entries);
+        }
+    }
+    Ok(squared_error)
+}
+
+/// The batches of an update between two polls for a cancellation.
+struct PollIntervals {
+    max_batch_len: usize,
+    /// Number of batches.
+    batches: usize,
+    operations_per_batch: usize,
+}
+
+impl PollIntervals {
+    /// Fewest entries between two polls if entries are processed one by one: each call of the kernel packs and unpacks the
+    /// core.
+    const MIN_ENTRIES: usize = 8;
+
+    fn new(layout: &CoreLayout, max_batch_len: usize) -> PollIntervals {
+        // Value, gradients and core update of an entry, and contraction and update of the whole core of a fiber batch.
+        let (per_run, per_entry) = (2 * layout.operations_per_run(), 3 * layout.slab_len());
+        let max_batch_len = match layout.fiber {
+            Some(_) => max_batch_len,
+            None => max_batch_len.min(steps_per_poll(per_entry).max(Self::MIN_ENTRIES)),
+        };
+        let operations_per_batch = per_run + max_batch_len * per_entry;
+        PollIntervals {
+            max_batch_len,
+            batches: steps_per_poll(operations_per_batch),
+            operations_per_batch,
+        }
+    }
 }
 
 /// Updates with the edges of a graph in a block. Both rows of an edge belong to the same mode; `rows` has the part of
@@ -205,13 +250,17 @@ pub(crate) fn update_graph_block(
         prior_mean: settings.prior_means[0].as_ptr(),
     };
     block.shuffled_batches(MAX_BATCH_LEN, name, &mut scratch.batches);
-    let level = settings.level;
+    let (level, stop) = (settings.level, settings.stop);
     let settings = graph_update::GraphUpdateSettings {
         eta: settings.eta,
         weight: settings.loss_weight,
         regularizer: settings.regularizer,
     };
-    for batch in &scratch.batches {
+    let polls = steps_per_poll(MAX_BATCH_LEN * stride);
+    for (k, batch) in scratch.batches.iter().enumerate() {
+        if k % polls == 0 && stop.requested() {
+            break;
+        }
         for edges in batch.record_slices(block) {
             // SAFETY: the level is available. Both rows of every edge are in borrowed parts, whose memory starts
             // at the same address.

@@ -1,5 +1,6 @@
 //! Block updates at every level against plain `f64` loops over the same batches in the same order.
 
+use crate::progress::StopFlag;
 use std::sync::Arc;
 
 use super::batch_job::Regularizer;
@@ -293,18 +294,18 @@ impl Case {
 
     fn check_at(&self, level: Level, (expected, met_squares): &(State, f64)) {
         let order = self.shape.order();
-        let ranks = self.shape.ranks();
+        let ranks = &self.shape.ranks();
         let layout = CoreLayout::tensor(&self.shape, self.fiber);
         let narrow = |xs: &[f64]| xs.iter().map(|&x| x as f32).collect::<Vec<f32>>();
         let model_core = match self.shape.kind() {
-            CoreKind::Full => self.shape.padded_core(&narrow(&self.start.core)),
+            CoreKind::Full => self.shape.padded_core(&narrow(&self.start.core)).unwrap(),
             CoreKind::Diagonal => {
                 let mut core = narrow(&self.start.core);
                 core.resize(padded_len(ranks[0]), 0.0);
                 core
             }
         };
-        let mut core = layout.to_fiber_first(&model_core);
+        let mut core = layout.to_fiber_first(&model_core).unwrap();
         let mut rows: Vec<Vec<f32>> = (0..order)
             .map(|m| {
                 let mut all = vec![0.0; ROWS[m] * padded_len(ranks[m])];
@@ -323,7 +324,7 @@ impl Case {
             self.fiber,
             self.regularizer
         );
-        let mut scratch = BlockScratch::default();
+        let (mut scratch, stop) = (BlockScratch::default(), StopFlag::new());
         // Residuals before any update.
         let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
         let [plain, clipped] = squared_residuals(
@@ -337,7 +338,9 @@ impl Case {
             ValueRange::UNBOUNDED,
             &[],
             &mut scratch,
-        );
+            &stop,
+        )
+        .unwrap();
         let mut squared_error = 0.0;
         self.block.for_each_entry(|entry, value, weight| {
             let rows: Vec<&[f64]> = (0..order)
@@ -371,6 +374,7 @@ impl Case {
             curvature_direction: &steepest,
             curvature: STEEPNESS as f32,
             batch_range: 0.0..1.0,
+            stop: &stop,
         };
         let mut access: Vec<RowsMut<'_>> =
             rows.iter_mut().map(|r| RowsMut::of_replica(r)).collect();
@@ -382,7 +386,8 @@ impl Case {
             &settings,
             &NAME,
             &mut scratch,
-        );
+        )
+        .unwrap();
         // With an L1 penalty, rounding decides on which side of the prior mean a value ends.
         let near = if self.regularizer.l1 { 0.02 } else { 0.0 };
         let close = |a: f32, b: f64, prior: f32| {
@@ -408,7 +413,7 @@ impl Case {
         let mut back = model_core.clone();
         layout.copy_from_fiber_first(&core, &mut back);
         let got = match self.shape.kind() {
-            CoreKind::Full => self.shape.dense_core(&back),
+            CoreKind::Full => self.shape.dense_core(&back).unwrap(),
             CoreKind::Diagonal => back[..ranks[0]].to_vec(),
         };
         for (k, (&x, &want)) in got.iter().zip(&expected.core).enumerate() {

@@ -1,6 +1,8 @@
 //! Memory layout of rows and cores.
 
+use crate::error::Result;
 use crate::simd::{LANES, padded_len};
+use crate::try_alloc::{CORE_ENTRIES, try_collect, try_zeroed};
 
 /// Maximum order of a tensor.
 pub const MAX_ORDER: usize = 8;
@@ -103,8 +105,8 @@ impl CoreShape {
     }
 
     /// Returns a core with ones on its diagonal.
-    pub(crate) fn identity(&self) -> Vec<f32> {
-        let mut core = vec![0.0; self.core_len()];
+    pub(crate) fn identity(&self) -> Result<Vec<f32>> {
+        let mut core = try_zeroed(self.core_len(), CORE_ENTRIES)?;
         let min_rank = self.ranks.iter().copied().min().unwrap_or(0);
         let last = padded_len(self.ranks[self.order() - 1]);
         for j in 0..min_rank {
@@ -117,31 +119,38 @@ impl CoreShape {
             };
             core[row * last + j] = 1.0;
         }
-        core
+        Ok(core)
     }
 
     /// Returns the core without padding, row-major, with the off-diagonal zeros of CP.
-    pub fn dense_core(&self, core: &[f32]) -> Vec<f32> {
+    ///
+    /// # Errors
+    /// If the memory cannot be allocated.
+    pub fn dense_core(&self, core: &[f32]) -> Result<Vec<f32>> {
         let last = self.ranks[self.order() - 1];
         match self.kind {
-            CoreKind::Full => core
-                .chunks_exact(padded_len(last))
-                .flat_map(|c| &c[..last])
-                .copied()
-                .collect(),
+            CoreKind::Full => {
+                let rows = core.chunks_exact(padded_len(last));
+                let count = rows.len() * last;
+                try_collect(count, rows.flat_map(|c| &c[..last]).copied(), CORE_ENTRIES)
+            }
             CoreKind::Diagonal => {
-                let mut dense = vec![0.0; last.pow(self.order() as u32)];
+                let count = last.checked_pow(self.order() as u32).unwrap_or(usize::MAX);
+                let mut dense = try_zeroed(count, CORE_ENTRIES)?;
                 let stride: usize = (0..self.order()).map(|n| last.pow(n as u32)).sum();
                 (0..last).for_each(|j| dense[j * stride] = core[j]);
-                dense
+                Ok(dense)
             }
         }
     }
 
     /// Returns the padded core of a dense row-major one.
-    pub fn padded_core(&self, dense: &[f32]) -> Vec<f32> {
+    ///
+    /// # Errors
+    /// If the memory cannot be allocated.
+    pub fn padded_core(&self, dense: &[f32]) -> Result<Vec<f32>> {
         let last = self.ranks[self.order() - 1];
-        let mut core = vec![0.0; self.core_len()];
+        let mut core = try_zeroed(self.core_len(), CORE_ENTRIES)?;
         match self.kind {
             CoreKind::Full => {
                 for (to, from) in core
@@ -156,6 +165,6 @@ impl CoreShape {
                 (0..last).for_each(|j| core[j] = dense[j * stride]);
             }
         }
-        core
+        Ok(core)
     }
 }

@@ -334,12 +334,16 @@ impl EntryBlock {
         }
     }
 
-    /// Returns one batch per run, of any length, in storage order.
-    pub(super) fn whole_runs(&self) -> impl Iterator<Item = FiberBatch> {
-        self.runs.iter().map(|&run| FiberBatch {
-            run,
-            first: 0,
-            len: run.len,
+    /// Returns one batch per run, in storage order. Runs of more than `max_len` entries have several batches.
+    pub(super) fn whole_runs(&self, max_len: usize) -> impl Iterator<Item = FiberBatch> {
+        let max_len = u32::try_from(max_len).unwrap_or(u32::MAX);
+        self.runs.iter().flat_map(move |&run| {
+            let firsts = (0..run.len).step_by(max_len as usize);
+            firsts.map(move |first| FiberBatch {
+                run,
+                first,
+                len: max_len.min(run.len - first),
+            })
         })
     }
 

@@ -14,7 +14,10 @@ use super::packed_core::{self, CORE_ADD, CORE_FIXED, CORE_NONNEG, OuterBuffers};
 use super::packed_core_layout::PackedLayout;
 use super::packed_vector::PackedVector;
 use super::row_cache::RowCache;
+use crate::error::Result;
+use crate::progress::count_operations;
 use crate::simd::{AlignedVec, LANES, Level, dispatched, leaf};
+use crate::try_alloc::CORE_ENTRIES;
 
 /// Result of processing some entries of a tensor walk.
 pub(crate) struct WalkOutcome {
@@ -38,20 +41,20 @@ impl HogwildKernel {
     ///
     /// # Panics
     /// If the machine does not have the level.
-    pub(crate) fn new(shape: &CoreShape, level: Level) -> HogwildKernel {
+    pub(crate) fn new(shape: &CoreShape, level: Level) -> Result<HogwildKernel> {
         assert!(level.is_available());
         let layout = (shape.kind() == CoreKind::Full).then(|| PackedLayout::new(shape));
         let (core, work) = match &layout {
             Some(layout) => (layout.core_len(), layout.work_len),
             None => (shape.core_len(), 2 * shape.rows_len()),
         };
-        HogwildKernel {
+        Ok(HogwildKernel {
             shape: shape.clone(),
             level,
             layout,
-            core: AlignedVec::zeroed(core),
-            work: AlignedVec::zeroed(work),
-        }
+            core: AlignedVec::try_zeroed(core, CORE_ENTRIES)?,
+            work: AlignedVec::try_zeroed(work, CORE_ENTRIES)?,
+        })
     }
 
     /// Returns the core in the layout of the kernel.
@@ -60,13 +63,13 @@ impl HogwildKernel {
     }
 
     /// Copies a core in the layout of [`CoreShape`] to that of the kernel.
-    pub(crate) fn pack(&self, core: &[f32]) -> AlignedVec {
-        let mut packed = AlignedVec::zeroed(self.core.len());
+    pub(crate) fn pack(&self, core: &[f32]) -> Result<AlignedVec> {
+        let mut packed = AlignedVec::try_zeroed(self.core.len(), CORE_ENTRIES)?;
         match &self.layout {
             Some(layout) => layout.pack(core, &mut packed),
             None => packed.copy_from_slice(core),
         }
-        packed
+        Ok(packed)
     }
 
     /// Copies a core in the layout of the kernel to that of [`CoreShape`].
@@ -90,6 +93,7 @@ impl HogwildKernel {
     ) -> WalkOutcome {
         let order = self.shape.order();
         walk.check(order);
+        count_operations(3 * count * self.core.len());
         assert_eq!((row_caches.len(), settings.penalties.len()), (order, order));
         assert_eq!(settings.prior_means.len(), order);
         let mut modes = [SharedMode::default(); MAX_ORDER];

@@ -19,7 +19,9 @@
 use std::ops::Range;
 
 use super::mode_csr::ModeCsr;
-use super::partials::{BATCH_ENTRIES, ContractedRows, Partials, PartialsScratch, fill};
+use super::partials::{BATCH_ENTRIES, Partials, PartialsScratch, fill};
+use crate::error::Result;
+use crate::progress::{StopFlag, count_operations, steps_per_poll};
 use crate::simd::{AlignedVec, LANES, padded_len};
 use crate::simd::{F32x16, dispatched};
 
@@ -41,17 +43,18 @@ pub(crate) struct NormalEquations {
 }
 
 impl NormalEquations {
-    pub(crate) fn new(rank: usize) -> NormalEquations {
+    pub(crate) fn new(rank: usize) -> Result<NormalEquations> {
         let width = padded_len(rank);
-        NormalEquations {
+        let zeroed = |len: usize| AlignedVec::try_zeroed(len, "elements of normal equations");
+        Ok(NormalEquations {
             rank,
-            gram: AlignedVec::zeroed(rank.next_multiple_of(4) * width),
-            rhs: AlignedVec::zeroed(width),
-            partial_sum: AlignedVec::zeroed(width),
+            gram: zeroed(rank.next_multiple_of(4) * width)?,
+            rhs: zeroed(width)?,
+            partial_sum: zeroed(width)?,
             residual_sum: 0.0,
             entry_count: 0,
             weight_sum: 0.0,
-        }
+        })
     }
 
     pub(crate) fn clear(&mut self) {
@@ -96,33 +99,40 @@ impl NormalEquations {
 }
 
 impl Partials<'_> {
-    /// Adds the sums over `entries` to `equations`.
+    /// Adds the sums over `entries` to `equations`. The sums are incomplete if `stop` is requested.
     pub(crate) fn accumulate(
         &self,
         csr: &ModeCsr,
         entries: Range<usize>,
         scratch: &mut PartialsScratch,
         equations: &mut NormalEquations,
-    ) {
+        stop: &StopFlag,
+    ) -> Result<()> {
         self.check(csr);
         assert_eq!(equations.rank, self.rank);
-        scratch.reserve(self);
+        scratch.reserve(self)?;
         let weights = csr.weights(entries.clone());
         if scratch.weighted.len() < scratch.partials.len() && !weights.is_empty() {
-            scratch.weighted = AlignedVec::zeroed(scratch.partials.len());
+            scratch.weighted =
+                AlignedVec::try_zeroed(scratch.partials.len(), "partial derivatives")?;
         }
-        // SAFETY: every row index of `csr` has a row, the core, the scratch buffers and `equations`
-        // are as long as the ranks require; there are as many weights as entries, or none; the level
-        // is available.
-        unsafe {
-            accumulate(
-                self.level,
-                self,
-                csr.records(entries.clone()),
-                weights,
-                scratch,
-                equations,
-            )
+        for part in self.parts_between_polls(entries.clone()) {
+            if stop.requested() {
+                break;
+            }
+            // SAFETY: every row index of `csr` has a row, the core, the scratch buffers and `equations`
+            // are as long as the ranks require; there are as many weights as entries, or none; the level
+            // is available.
+            unsafe {
+                accumulate(
+                    self.level,
+                    self,
+                    csr.records(part.clone()),
+                    csr.weights(part),
+                    scratch,
+                    equations,
+                )
+            }
         }
         equations.entry_count += entries.len();
         equations.weight_sum += if weights.is_empty() {
@@ -130,6 +140,7 @@ impl Partials<'_> {
         } else {
             weights.iter().map(|&w| f64::from(w)).sum()
         };
+        Ok(())
     }
 
     /// Adds the sum of d r over `entries` of an unweighted matrix to the right-hand side alone.
@@ -154,34 +165,49 @@ impl Partials<'_> {
         }
     }
 
-    /// Writes the residual r - bias - d . row of each of `entries`, all of one row, to `out`.
+    /// Writes the residual r - bias - d . row of each of `entries`, all of one `row` with its bias, to `out`. Those that are not computed
+    /// yet when `stop` is requested stay as they are.
     pub(crate) fn residuals(
         &self,
         csr: &ModeCsr,
         entries: Range<usize>,
-        row: &[f32],
-        bias: f32,
+        (row, bias): (&[f32], f32),
         scratch: &mut PartialsScratch,
         out: &mut [f32],
-    ) {
+        stop: &StopFlag,
+    ) -> Result<()> {
         self.check(csr);
         assert_eq!(
             (row.len(), out.len()),
             (padded_len(self.rank), entries.len())
         );
-        scratch.reserve(self);
-        // SAFETY: as in `accumulate`; the row is padded, and `out` has one element per entry.
-        unsafe {
-            residuals(
-                self.level,
-                self,
-                csr.records(entries),
-                row,
-                bias,
-                scratch,
-                out,
-            )
+        scratch.reserve(self)?;
+        let first = entries.start;
+        for part in self.parts_between_polls(entries) {
+            if stop.requested() {
+                break;
+            }
+            let out = &mut out[part.start - first..part.end - first];
+            // SAFETY: as in `accumulate`; the row is padded, and `out` has one element per entry.
+            unsafe { residuals(self.level, self, csr.records(part), row, bias, scratch, out) }
         }
+        Ok(())
+    }
+
+    /// Divides a range of entries into parts short enough to poll for a cancellation between them. Parts of several batches
+    /// are whole batches.
+    fn parts_between_polls(&self, entries: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let cost = self.operations_per_entry();
+        let len = match steps_per_poll(cost) {
+            few @ ..BATCH_ENTRIES => few,
+            many => many / BATCH_ENTRIES * BATCH_ENTRIES,
+        };
+        let end = entries.end;
+        entries.step_by(len).map(move |start| {
+            let part = start..(start + len).min(end);
+            count_operations(part.len() * cost);
+            part
+        })
     }
 }
 
@@ -202,7 +228,7 @@ unsafe fn any_accumulate<V: F32x16>(
     equations: &mut NormalEquations,
 ) {
     let width = partials.others.len() + 1;
-    let mut cached = ContractedRows::default();
+    let mut cached = std::mem::take(&mut scratch.contracted);
     for (number, batch) in records.chunks(BATCH_ENTRIES * width).enumerate() {
         let count = batch.len() / width;
         let weights = if weights.is_empty() {
@@ -268,6 +294,7 @@ unsafe fn any_accumulate<V: F32x16>(
             weighted.sum()
         };
     }
+    scratch.contracted = cached;
 }
 
 /// Adds the outer products of `R` elements of `left` and one vector of `right` over `count` entries to a
@@ -312,7 +339,7 @@ unsafe fn any_residuals<V: F32x16>(
 ) {
     let width = partials.others.len() + 1;
     let lines = row.len() / LANES;
-    let mut cached = ContractedRows::default();
+    let mut cached = std::mem::take(&mut scratch.contracted);
     for (batch, out) in records
         .chunks(BATCH_ENTRIES * width)
         .zip(out.chunks_mut(BATCH_ENTRIES))
@@ -331,4 +358,5 @@ unsafe fn any_residuals<V: F32x16>(
             }
         }
     }
+    scratch.contracted = cached;
 }

@@ -1,5 +1,7 @@
 //! Normal equations compared with plain sums in `f64`.
 
+use crate::progress::StopFlag;
+
 use super::{CooSlices, ModeCsr, NormalEquations, OtherMode, Partials, PartialsScratch};
 use crate::random::RandomStream;
 use crate::simd::Level;
@@ -149,12 +151,17 @@ fn check_data(data: &TestData, full: bool) {
             };
             let mut scratch = PartialsScratch::default();
             for i in 0..row_counts[mode] {
-                let mut got = NormalEquations::new(rank);
+                let mut got = NormalEquations::new(rank).unwrap();
                 let all = csr.row_entries(i);
                 let half = all.start + all.len() / 2;
-                partials.accumulate(&csr, all.start..half, &mut scratch, &mut got);
-                let mut rest = NormalEquations::new(rank);
-                partials.accumulate(&csr, half..all.end, &mut scratch, &mut rest);
+                let stop = StopFlag::new();
+                partials
+                    .accumulate(&csr, all.start..half, &mut scratch, &mut got, &stop)
+                    .unwrap();
+                let mut rest = NormalEquations::new(rank).unwrap();
+                partials
+                    .accumulate(&csr, half..all.end, &mut scratch, &mut rest, &stop)
+                    .unwrap();
                 got.add(&rest);
                 let mine: Vec<usize> = (0..count)
                     .filter(|e| data.entries[e * order + mode] as usize == i)
@@ -208,7 +215,10 @@ fn check_data(data: &TestData, full: bool) {
                     );
                 }
                 let mut out = vec![0.0; all.len()];
-                partials.residuals(&csr, all, &u, 0.25, &mut scratch, &mut out);
+                let stop = StopFlag::new();
+                partials
+                    .residuals(&csr, all, (&u, 0.25), &mut scratch, &mut out, &stop)
+                    .unwrap();
                 residuals.sort_by(f64::total_cmp);
                 out.sort_by(f32::total_cmp);
                 assert!(out.iter().zip(&residuals).all(|(&a, &b)| near(a, b)));

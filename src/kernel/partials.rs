@@ -8,9 +8,11 @@
 use super::core_shape::MAX_ORDER;
 use super::entry_gradient::contract;
 use super::mode_csr::ModeCsr;
+use crate::error::Result;
 use crate::simd::Level;
 use crate::simd::{AlignedVec, LANES, padded_len};
 use crate::simd::{F32x16, prefetch};
+use crate::try_alloc::CORE_ENTRIES;
 
 /// Number of entries whose partial derivatives are computed before they are summed.
 pub(super) const BATCH_ENTRIES: usize = 64;
@@ -55,6 +57,15 @@ impl Partials<'_> {
         }
     }
 
+    /// Largest number of multiply-adds that d of one entry and its outer product take.
+    pub(super) fn operations_per_entry(&self) -> usize {
+        let derivative = match self.core {
+            None => self.others.len() * self.rank,
+            Some(core) => core.len() + self.contractions_len(),
+        };
+        derivative + self.rank * padded_len(self.rank)
+    }
+
     /// Checks that rows, biases and core are as large as `csr` and the ranks require.
     ///
     /// # Panics
@@ -84,20 +95,23 @@ pub(crate) struct PartialsScratch {
     pub(super) residuals: Vec<f32>,
     /// The core contracted with the first 1, 2, ... of an entry's other rows.
     contractions: AlignedVec,
+    pub(super) contracted: ContractedRows,
 }
 
 impl PartialsScratch {
-    /// Makes the buffers large enough for a batch.
-    pub(super) fn reserve(&mut self, partials: &Partials<'_>) {
+    /// Makes the buffers large enough for a batch, and forgets contractions.
+    pub(super) fn reserve(&mut self, partials: &Partials<'_>) -> Result<()> {
         let width = padded_len(partials.rank);
         if self.partials.len() < BATCH_ENTRIES * width {
-            self.partials = AlignedVec::zeroed(BATCH_ENTRIES * width);
+            self.partials = AlignedVec::try_zeroed(BATCH_ENTRIES * width, "partial derivatives")?;
         }
         self.residuals.resize(BATCH_ENTRIES, 0.0);
+        self.contracted = ContractedRows::default();
         let contractions = partials.contractions_len();
         if self.contractions.len() < contractions {
-            self.contractions = AlignedVec::zeroed(contractions);
+            self.contractions = AlignedVec::try_zeroed(contractions, CORE_ENTRIES)?;
         }
+        Ok(())
     }
 }
 

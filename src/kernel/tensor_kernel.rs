@@ -2,8 +2,11 @@
 #![allow(unsafe_code)]
 
 use super::{entry_gradient, naive};
+use crate::error::Result;
+use crate::progress::count_operations;
 use crate::simd::Level;
 use crate::simd::{AlignedVec, LANES};
+use crate::try_alloc::CORE_ENTRIES;
 
 use super::core_shape::{CoreKind, CoreShape};
 
@@ -27,9 +30,12 @@ pub struct TensorKernel {
 impl TensorKernel {
     /// Creates a kernel for `shape`.
     ///
+    /// # Errors
+    /// If the memory for its buffers, up to twice that of the core, cannot be allocated.
+    ///
     /// # Panics
     /// If this machine does not have the level.
-    pub fn new(shape: &CoreShape, method: Method) -> Self {
+    pub fn new(shape: &CoreShape, method: Method) -> Result<Self> {
         // Both methods compute values without gradients in the same way.
         let level = match method {
             Method::Naive => Level::Scalar,
@@ -40,12 +46,12 @@ impl TensorKernel {
             "this machine does not have {}",
             level.name()
         );
-        TensorKernel {
-            work: AlignedVec::zeroed(entry_gradient::work_len(shape)),
+        Ok(TensorKernel {
+            work: AlignedVec::try_zeroed(entry_gradient::work_len(shape), CORE_ENTRIES)?,
             shape: shape.clone(),
             method,
             level,
-        }
+        })
     }
 
     /// Returns the shape of the core.
@@ -69,6 +75,7 @@ impl TensorKernel {
     pub fn gradients(&mut self, core: &[f32], rows: &[f32], gradients: &mut [f32]) -> f32 {
         self.check(core, rows);
         assert_eq!(gradients.len(), rows.len());
+        count_operations(3 * core.len());
         let shape = &self.shape;
         match (shape.kind(), self.method) {
             (CoreKind::Diagonal, Method::Naive) => {
@@ -96,6 +103,7 @@ impl TensorKernel {
     #[inline]
     pub fn value(&mut self, core: &[f32], rows: &[f32]) -> f32 {
         self.check(core, rows);
+        count_operations(core.len());
         let (core, rows, work) = (core.as_ptr(), rows.as_ptr(), self.work.as_mut_ptr());
         // SAFETY: the lengths were checked here, the level by `new`.
         unsafe { entry_gradient::value(self.level, &self.shape, core, rows, work) }
@@ -107,6 +115,7 @@ impl TensorKernel {
     /// If a length does not match the shape.
     pub fn update_core(&mut self, core: &mut [f32], rows: &[f32], keep: f32, scale: f32) {
         self.check(core, rows);
+        count_operations(core.len());
         let (core, rows) = (core.as_mut_ptr(), rows.as_ptr());
         // SAFETY: the lengths were checked here, the level by `new`.
         unsafe { entry_gradient::update_core(self.level, &self.shape, core, rows, keep, scale) }
@@ -121,6 +130,7 @@ impl TensorKernel {
 pub(crate) fn weighted_sum(level: Level, from: &[f32], u: &[f32], out: &mut [f32]) {
     assert!(level.is_available() && out.len().is_multiple_of(LANES));
     assert_eq!(u.len().checked_mul(out.len()), Some(from.len()));
+    count_operations(from.len());
     let (rank, vectors) = (u.len(), out.len() / LANES);
     // SAFETY: the lengths and the level were checked here.
     unsafe {
@@ -142,6 +152,7 @@ pub(crate) fn weighted_sum(level: Level, from: &[f32], u: &[f32], out: &mut [f32
 pub(crate) fn add_outer(level: Level, from: &[f32], u: &[f32], to: &mut [f32]) {
     assert!(level.is_available() && from.len().is_multiple_of(LANES));
     assert_eq!(u.len().checked_mul(from.len()), Some(to.len()));
+    count_operations(to.len());
     let (rank, vectors) = (u.len(), from.len() / LANES);
     // SAFETY: the lengths and the level were checked here.
     unsafe {

@@ -1,6 +1,8 @@
 //! Cholesky factorization A = L L^T of symmetric positive definite matrices.
 
 use super::vector::dot;
+use crate::error::Result;
+use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
 
 /// Initial relative increase of the diagonal in [`regularized_cholesky`]; each retry multiplies it by ten.
 const INITIAL_REGULARIZATION: f64 = 1e-6;
@@ -9,6 +11,7 @@ const INITIAL_REGULARIZATION: f64 = 1e-6;
 /// lower triangle of A.
 pub(crate) fn cholesky(size: usize, a: &[f64]) -> Option<Vec<f64>> {
     let mut l = vec![0.0; size * size];
+    count_operations(size * size * size / 6);
     for i in 0..size {
         for j in 0..=i {
             let subtracted = dot(&l[i * size..i * size + j], &l[j * size..j * size + j]);
@@ -67,15 +70,20 @@ pub(crate) fn solve_lower_transposed(size: usize, l: &[f64], b: &mut [f64]) {
 }
 
 /// Returns the inverse of a symmetric positive definite matrix, regularized if it is singular.
-pub(crate) fn inverse(size: usize, a: &[f64]) -> Vec<f64> {
+pub(crate) fn inverse(size: usize, a: &[f64], monitor: &dyn Monitor) -> Result<Vec<f64>> {
     let l = cholesky(size, a).unwrap_or_else(|| regularized_cholesky(size, a));
     let mut inverse = vec![0.0; size * size];
+    let rows_per_poll = steps_per_poll(2 * size * size);
     for (i, row) in inverse.chunks_exact_mut(size).enumerate() {
+        if i % rows_per_poll == 0 {
+            check_cancelled(monitor)?;
+        }
+        count_operations(2 * size * size);
         row[i] = 1.0;
         solve_lower(size, &l, row);
         solve_lower_transposed(size, &l, row);
     }
-    inverse
+    Ok(inverse)
 }
 
 #[cfg(test)]
@@ -92,7 +100,7 @@ mod tests {
                 assert!((x - a[i * 3 + j]).abs() < 1e-12);
             }
         }
-        let inverse = inverse(3, &a);
+        let inverse = inverse(3, &a, &()).unwrap();
         for i in 0..3 {
             for j in 0..3 {
                 let x: f64 = (0..3).map(|k| a[i * 3 + k] * inverse[k * 3 + j]).sum();

@@ -3,8 +3,8 @@
 use super::vector::dot;
 use crate::error::Result;
 
-/// A function that returns A v for a symmetric positive definite A, or `None` to cancel.
-pub(crate) type Operator<'a> = dyn FnMut(&[f64]) -> Result<Option<Vec<f64>>> + 'a;
+/// A function that returns A v for a symmetric positive definite A.
+pub(crate) type Operator<'a> = dyn FnMut(&[f64]) -> Result<Vec<f64>> + 'a;
 
 /// When the iteration stops.
 #[derive(Debug, Clone, Copy)]
@@ -18,18 +18,17 @@ pub(crate) struct ConjugateGradient {
 
 impl ConjugateGradient {
     /// Improves `x` towards the solution of A x = b, with a diagonal preconditioner: `inverse_diagonal`
-    /// approximates the inverse of A's diagonal. Returns `None` if `times_a` does; `x` is then unfinished.
+    /// approximates the inverse of A's diagonal. After an error of `times_a`, `x` is unfinished.
     pub(crate) fn solve(
         &self,
         x: &mut [f64],
         b: &[f64],
         inverse_diagonal: &[f64],
         times_a: &mut Operator<'_>,
-    ) -> Result<Option<()>> {
-        let Some(product) = times_a(x)? else {
-            return Ok(None);
-        };
-        let mut residual: Vec<f64> = b.iter().zip(product).map(|(b, p)| b - p).collect();
+    ) -> Result<()> {
+        let product = times_a(x)?;
+        let mut residual = product;
+        residual.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
         let precondition = |v: &[f64]| -> Vec<f64> {
             let each = v.iter().zip(inverse_diagonal);
             each.map(|(v, s)| v * s).collect()
@@ -42,9 +41,7 @@ impl ConjugateGradient {
             if squared.is_nan() || squared <= enough {
                 break;
             }
-            let Some(product) = times_a(&direction)? else {
-                return Ok(None);
-            };
+            let product = times_a(&direction)?;
             let curvature = dot(&direction, &product);
             if curvature.is_nan() || curvature <= 0.0 {
                 break;
@@ -66,7 +63,7 @@ impl ConjugateGradient {
                 .for_each(|(d, z)| *d = z + ratio * *d);
             squared = next;
         }
-        Ok(Some(()))
+        Ok(())
     }
 }
 
@@ -80,7 +77,7 @@ mod tests {
         let b = [1.0, 2.0, 3.0];
         let mut times_a = |x: &[f64]| {
             let row = |i: usize| (0..3).map(|j| a[i * 3 + j] * x[j]).sum();
-            Ok(Some((0..3).map(row).collect()))
+            Ok((0..3).map(row).collect())
         };
         let cg = ConjugateGradient {
             iterations: 20,
@@ -89,7 +86,7 @@ mod tests {
         let mut x = [0.0; 3];
         cg.solve(&mut x, &b, &[0.25, 1.0 / 3.0, 0.5], &mut times_a)
             .unwrap();
-        let product: Vec<f64> = times_a(&x).unwrap().unwrap();
+        let product: Vec<f64> = times_a(&x).unwrap();
         assert!(
             product.iter().zip(b).all(|(p, b)| (p - b).abs() < 1e-2),
             "{product:?}"

@@ -4,6 +4,8 @@
 //! Rozložník, "The loss of orthogonality in the Gram-Schmidt orthogonalization process", 2005).
 
 use super::vector::{add_scaled, dot, norm, scale_to_norm};
+use crate::error::Result;
+use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
 use crate::random::RandomStream;
 
 /// A column whose norm falls below this fraction of its original norm is linearly dependent on those before.
@@ -14,31 +16,43 @@ const MIN_RANDOM_NORM: f64 = 1e-6;
 
 /// Subtracts from `column` its components along `basis`, one after the other, and adds the components to
 /// `coefficients`.
-fn subtract_components(column: &mut [f64], basis: &[Vec<f64>], coefficients: &mut [f64]) {
-    for (total, direction) in coefficients.iter_mut().zip(basis) {
+fn subtract_components(
+    column: &mut [f64],
+    basis: &[Vec<f64>],
+    coefficients: &mut [f64],
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    let directions_per_poll = steps_per_poll(2 * column.len());
+    for (k, (total, direction)) in coefficients.iter_mut().zip(basis).enumerate() {
+        if k % directions_per_poll == 0 {
+            check_cancelled(monitor)?;
+        }
+        count_operations(2 * column.len());
         let component = dot(column, direction);
         *total += component;
         add_scaled(column, -component, direction);
     }
+    Ok(())
 }
 
 /// Makes columns orthonormal in place. A column that is exactly dependent on those before becomes zero.
-pub(crate) fn orthonormalize(columns: &mut [Vec<f64>]) {
+pub(crate) fn orthonormalize(columns: &mut [Vec<f64>], monitor: &dyn Monitor) -> Result<()> {
     let mut unused = vec![0.0; columns.len()];
     for k in 0..columns.len() {
         let (basis, rest) = columns.split_at_mut(k);
         for _ in 0..2 {
-            subtract_components(&mut rest[0], basis, &mut unused);
+            subtract_components(&mut rest[0], basis, &mut unused, monitor)?;
             scale_to_norm(&mut rest[0], 1.0);
         }
     }
+    Ok(())
 }
 
 /// Replaces the columns of A by those of Q and returns R, row-major, with A = Q R.
 ///
 /// A column that depends linearly on those before is replaced by a random orthonormal one, with a zero on
 /// R's diagonal. `seed` identifies the random streams.
-pub(crate) fn qr(columns: &mut [Vec<f64>], seed: u64) -> Vec<f64> {
+pub(crate) fn qr(columns: &mut [Vec<f64>], seed: u64, monitor: &dyn Monitor) -> Result<Vec<f64>> {
     let rank = columns.len();
     let mut r = vec![0.0; rank * rank];
     let mut coefficients = vec![0.0; rank];
@@ -47,8 +61,8 @@ pub(crate) fn qr(columns: &mut [Vec<f64>], seed: u64) -> Vec<f64> {
         let column = &mut rest[0];
         let original_norm = norm(column);
         coefficients.fill(0.0);
-        subtract_components(column, basis, &mut coefficients);
-        subtract_components(column, basis, &mut coefficients);
+        subtract_components(column, basis, &mut coefficients, monitor)?;
+        subtract_components(column, basis, &mut coefficients, monitor)?;
         for (k, component) in coefficients[..j].iter().enumerate() {
             r[k * rank + j] = *component;
         }
@@ -60,14 +74,14 @@ pub(crate) fn qr(columns: &mut [Vec<f64>], seed: u64) -> Vec<f64> {
             length = 0.0;
             while length <= MIN_RANDOM_NORM {
                 column.iter_mut().for_each(|x| *x = s.standard_normal());
-                subtract_components(column, basis, &mut coefficients);
-                subtract_components(column, basis, &mut coefficients);
+                subtract_components(column, basis, &mut coefficients, monitor)?;
+                subtract_components(column, basis, &mut coefficients, monitor)?;
                 length = norm(column);
             }
         }
         column.iter_mut().for_each(|x| *x /= length);
     }
-    r
+    Ok(r)
 }
 
 #[cfg(test)]
@@ -91,7 +105,7 @@ mod tests {
     #[test]
     fn orthonormalize_makes_columns_orthonormal() {
         let mut columns = random_columns(5, 20);
-        orthonormalize(&mut columns);
+        orthonormalize(&mut columns, &()).unwrap();
         assert_orthonormal(&columns);
     }
 
@@ -100,7 +114,7 @@ mod tests {
         let mut a = random_columns(4, 9);
         a[2] = a[0].iter().zip(&a[1]).map(|(x, y)| x - 2.0 * y).collect();
         let mut q = a.clone();
-        let r = qr(&mut q, 3);
+        let r = qr(&mut q, 3, &()).unwrap();
         assert_orthonormal(&q);
         for j in 0..4 {
             for i in 0..9 {

@@ -1,6 +1,11 @@
 //! Eigenvalues and eigenvectors of symmetric matrices by cyclic Jacobi rotations.
 
+use crate::error::Result;
+use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
 use crate::sort::stable_sort_by;
+
+/// Operations of a rotation per element of a row. A column is strided, so that each of its elements counts for several.
+const OPERATIONS_PER_ELEMENT: usize = 32;
 
 /// Eigenvalues and orthonormal eigenvectors of a symmetric matrix.
 #[derive(Debug, Clone)]
@@ -33,19 +38,19 @@ impl JacobiTolerance {
 
 /// Returns eigenvalues and eigenvectors to full precision, the largest eigenvalue first. Elements that are
 /// not finite count as 0.
-pub(crate) fn symmetric_eigen(size: usize, a: &[f64]) -> Eigen {
+pub(crate) fn symmetric_eigen(size: usize, a: &[f64], monitor: &dyn Monitor) -> Result<Eigen> {
     let finite: Vec<f64> = a
         .iter()
         .map(|x| if x.is_finite() { *x } else { 0.0 })
         .collect();
-    let Eigen { values, vectors } = jacobi(size, finite, JacobiTolerance::EXACT);
+    let Eigen { values, vectors } = jacobi(size, finite, JacobiTolerance::EXACT, monitor)?;
     let mut order: Vec<usize> = (0..size).collect();
     stable_sort_by(&mut order, &|&i, &j| values[j].total_cmp(&values[i]));
     let sorted = order.iter().flat_map(|&i| &vectors[i * size..][..size]);
-    Eigen {
+    Ok(Eigen {
         vectors: sorted.copied().collect(),
         values: order.iter().map(|&i| values[i]).collect(),
-    }
+    })
 }
 
 /// Returns eigenvalues, in the order of the diagonal, and eigenvectors to the given tolerance. Elements must
@@ -53,10 +58,18 @@ pub(crate) fn symmetric_eigen(size: usize, a: &[f64]) -> Eigen {
 ///
 /// Each rotation of rows and columns p and q makes the element (p, q) zero: Golub and Van Loan, Matrix
 /// Computations, section 8.5.
-pub(crate) fn jacobi(size: usize, mut a: Vec<f64>, tolerance: JacobiTolerance) -> Eigen {
+pub(crate) fn jacobi(
+    size: usize,
+    mut a: Vec<f64>,
+    tolerance: JacobiTolerance,
+    monitor: &dyn Monitor,
+) -> Result<Eigen> {
     let mut vectors = vec![0.0; size * size];
     (0..size).for_each(|i| vectors[i * size + i] = 1.0);
     let total: f64 = a.iter().map(|x| x * x).sum();
+    let operations_per_rotation = OPERATIONS_PER_ELEMENT * size;
+    let rotations_per_poll = steps_per_poll(operations_per_rotation);
+    let mut rotations = 0;
     for _ in 0..tolerance.sweeps {
         let off_diagonal: f64 = (0..size * size)
             .filter(|k| k / size != k % size)
@@ -71,6 +84,11 @@ pub(crate) fn jacobi(size: usize, mut a: Vec<f64>, tolerance: JacobiTolerance) -
                 if x == 0.0 || x * x < tolerance.negligible * total {
                     continue;
                 }
+                if rotations % rotations_per_poll == 0 {
+                    check_cancelled(monitor)?;
+                }
+                rotations += 1;
+                count_operations(operations_per_rotation);
                 let theta = (a[q * size + q] - a[p * size + p]) / (2.0 * x);
                 let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
                 let c = 1.0 / (t * t + 1.0).sqrt();
@@ -88,10 +106,10 @@ pub(crate) fn jacobi(size: usize, mut a: Vec<f64>, tolerance: JacobiTolerance) -
             }
         }
     }
-    Eigen {
+    Ok(Eigen {
         values: (0..size).map(|i| a[i * size + i]).collect(),
         vectors,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -103,7 +121,7 @@ mod tests {
     fn eigenvectors_are_orthonormal_and_reproduce_the_matrix() {
         let a = [4.0, 2.0, 0.6, 2.0, 5.0, 1.5, 0.6, 1.5, 3.8];
         for a in [a.to_vec(), vec![1.0; 9], vec![0.0; 9]] {
-            let Eigen { values, vectors } = symmetric_eigen(3, &a);
+            let Eigen { values, vectors } = symmetric_eigen(3, &a, &()).unwrap();
             assert!(values.windows(2).all(|w| w[0] >= w[1]), "{values:?}");
             for i in 0..3 {
                 for j in 0..3 {
@@ -131,7 +149,7 @@ mod tests {
             let a: Vec<f64> = (0..n * n)
                 .map(|k| (0..n).map(|t| b[k / n * n + t] * b[k % n * n + t]).sum())
                 .collect();
-            let Eigen { values, vectors } = jacobi(n, a.clone(), tolerance);
+            let Eigen { values, vectors } = jacobi(n, a.clone(), tolerance, &()).unwrap();
             for i in 0..n {
                 for j in 0..n {
                     let dot: f64 = (0..n)

@@ -9,7 +9,7 @@ use crate::kernel::{CoreKind, CoreShape};
 use crate::options::{ModelKind, Options};
 use crate::problem::Problem;
 use crate::simd::AlignedVec;
-use crate::try_alloc::try_to_vec;
+use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
 
 /// Largest number of entries of a full core (64 MiB). J^N grows fast, so larger cores are refused.
 const MAX_CORE_ENTRIES: usize = 1 << 24;
@@ -66,7 +66,7 @@ impl Model {
             });
         }
         let model = Model {
-            core: AlignedVec::try_zeroed(shape.core_len(), "values of the core")?,
+            core: AlignedVec::try_zeroed(shape.core_len(), CORE_ENTRIES)?,
             shape,
             modes,
             matrices,

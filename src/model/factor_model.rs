@@ -8,7 +8,7 @@ use crate::format::CooView;
 use crate::kernel::CoreShape;
 use crate::options::Options;
 use crate::simd::AlignedVec;
-use crate::try_alloc::try_to_vec;
+use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
 use crate::value_range::ValueRange;
 
 /// An index that stands for the mean row of its mode.
@@ -176,7 +176,7 @@ impl Model {
         }
         Ok(Model {
             shape: self.shape.clone(),
-            core: self.core.clone(),
+            core: AlignedVec::try_from_slice(&self.core, CORE_ENTRIES)?,
             modes,
             matrices,
             mean: self.mean,
@@ -186,7 +186,7 @@ impl Model {
             history: self.history.clone(),
             record: self.record.clone(),
             orthogonal: self.orthogonal,
-            core_prior_mean: self.core_prior_mean.clone(),
+            core_prior_mean: try_to_vec(&self.core_prior_mean, CORE_ENTRIES)?,
             samples: self.samples.clone(),
             clips: self.clips,
         })

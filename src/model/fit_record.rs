@@ -26,6 +26,23 @@ pub struct EpochMetrics {
     pub entries_per_second: f64,
 }
 
+impl EpochMetrics {
+    /// Returns the metrics of an epoch of which nothing is measured.
+    pub(crate) fn not_measured(epoch: u64) -> EpochMetrics {
+        EpochMetrics {
+            epoch,
+            eta: f64::NAN,
+            loss: f64::NAN,
+            train_rmse: f64::NAN,
+            test_rmse: f64::NAN,
+            valid_rmse: f64::NAN,
+            update_seconds: 0.0,
+            eval_seconds: 0.0,
+            entries_per_second: 0.0,
+        }
+    }
+}
+
 /// An event of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitEvent {

@@ -19,7 +19,7 @@ use crate::kernel::{CoreKind, CoreShape, MAX_ORDER};
 use crate::options::Options;
 use crate::problem::MatrixKind;
 use crate::simd::{AlignedVec, padded_len};
-use crate::try_alloc::try_to_vec;
+use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
 use crate::value_range::ValueRange;
 
 /// Number of values of an epoch in section `history`.
@@ -183,7 +183,7 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
     let mut model = Model {
         core_prior_mean: optional_floats(file, "core.pull", core.len())?,
         shape,
-        core: AlignedVec::from(core),
+        core: AlignedVec::try_from_slice(core, CORE_ENTRIES)?,
         modes,
         matrices,
         // Files written before models had a mean lack it.

@@ -3,7 +3,7 @@
 use super::factor_matrix::FactorMatrix;
 use super::factor_model::Model;
 use crate::error::Result;
-use crate::try_alloc::try_to_vec;
+use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
 
 /// A copy of all parameters that SGD and ALS update.
 pub(crate) struct ParameterSnapshot {
@@ -37,7 +37,7 @@ impl Model {
     /// Returns a copy of all parameters that fitting updates.
     pub(crate) fn snapshot(&self) -> Result<ParameterSnapshot> {
         Ok(ParameterSnapshot {
-            core: self.core.to_vec(),
+            core: try_to_vec(&self.core, CORE_ENTRIES)?,
             factors: self
                 .modes
                 .iter()

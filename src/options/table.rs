@@ -160,7 +160,7 @@ options! {
     valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0", NOT_GIBBS,
         "Fraction of entries to hold out for validation; 0: none";
     time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0", ALL,
-        "Stop after this many seconds of fitting; 0: never";
+        "Stop after this many seconds, preparations included; 0: never";
     eval_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL,
         "Epochs between two evaluations of the errors";
     checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL,

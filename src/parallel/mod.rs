@@ -21,10 +21,10 @@ mod result_slots;
 mod run_ordered;
 mod signals;
 mod spawn;
-mod stop_flag;
 mod thread_pool;
 mod worker_threads;
 
+pub use crate::progress::StopFlag;
 pub(crate) use barrier::Barrier;
 pub(crate) use cpu_affinity::varying_first_cpu;
 pub use cpu_affinity::{available_threads, cpus_for_concurrent_jobs, restrict_to_cpus};
@@ -33,5 +33,4 @@ pub use run_ordered::run_ordered;
 pub(crate) use signals::with_signals_blocked;
 pub(crate) use spawn::THREAD_NAME;
 pub use spawn::{spawn, spawn_scoped};
-pub use stop_flag::StopFlag;
 pub(crate) use thread_pool::{ThreadPool, WorkerContext, stealing_order};

@@ -27,19 +27,16 @@ impl<T> ResultSlots<T> {
         self.lock(index).take()
     }
 
-    /// Returns the results in index order, without empty slots. Returns `None` if the computation was not
-    /// completed, and passes its error on.
-    pub(super) fn into_results(self, completed: Result<bool>) -> Result<Option<Vec<T>>> {
-        if !completed? {
-            return Ok(None);
-        }
+    /// Returns the results in index order, without empty slots. Passes the error on if the computation was not completed.
+    pub(super) fn into_results(self, completed: Result<()>) -> Result<Vec<T>> {
+        completed?;
         let mut results = Vec::with_capacity(self.0.len());
         for slot in self.0 {
             if let Some(result) = slot.into_inner().unwrap_or_else(|e| e.into_inner()) {
                 results.push(result);
             }
         }
-        Ok(Some(results))
+        Ok(results)
     }
 
     fn lock(&self, index: usize) -> MutexGuard<'_, Option<T>> {

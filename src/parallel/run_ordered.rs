@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::result_slots::ResultSlots;
 use super::spawn::spawn_scoped;
-use super::stop_flag::StopFlag;
 use crate::error::{Error, Result};
-use crate::progress::Monitor;
+use crate::progress::{Monitor, StopFlag};
 
 /// Pieces per thread that may be in production or waiting to be consumed.
 const WINDOW_PER_THREAD: u64 = 4;
@@ -115,6 +114,8 @@ impl Window {
                     let _guard = StopOnPanic(self);
                     while let Some(i) = self.claim() {
                         produce(i, &self.stop);
+                        #[cfg(test)]
+                        self.stop.operations.poll();
                         self.announce(i);
                     }
                 };
@@ -148,6 +149,8 @@ impl Window {
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             }
+            #[cfg(test)]
+            self.stop.operations.report();
             outcome
         })
     }

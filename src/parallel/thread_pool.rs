@@ -6,18 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use core_affinity::CoreId;
 
 use super::cpu_affinity::cpus_for_threads;
+use super::lock::lock_ignoring_poison;
 use super::result_slots::ResultSlots;
-use super::stop_flag::StopFlag;
 use super::worker_threads::WorkerThreads;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::progress::{Monitor, StopFlag, check_cancelled};
 
 /// A fixed number of threads, optionally pinned one per CPU. They are started on first use and live as long as
-/// the pool.
-pub(crate) struct ThreadPool {
+/// the pool. The pool works for an operation that its monitor can cancel.
+pub(crate) struct ThreadPool<'m> {
     threads: usize,
     /// One CPU per thread; empty if the threads are not pinned.
     cpus: Vec<CoreId>,
     workers: Mutex<WorkerThreads>,
+    monitor: &'m dyn Monitor,
+    /// Set when the closures of the current call should return early.
+    stop: StopFlag,
 }
 
 /// The arguments of a closure that [`ThreadPool::run`] executes on one thread.
@@ -33,10 +37,10 @@ pub(crate) struct WorkerContext<'a> {
 /// The work of one thread of [`ThreadPool::map`]: calls its argument for the index of the next piece until there is none.
 type PieceLoop<'a> = dyn Fn(&mut dyn FnMut() -> Option<usize>) + Sync + 'a;
 
-impl ThreadPool {
-    /// Creates a pool. Concurrent pinned pools should pass different values of `first_cpu`
+impl ThreadPool<'static> {
+    /// Creates a pool that nothing cancels. Concurrent pinned pools should pass different values of `first_cpu`
     /// ([`super::varying_first_cpu`]), so that they start on different cores.
-    pub(crate) fn new(threads: usize, pinned: bool, first_cpu: u64) -> ThreadPool {
+    pub(crate) fn new(threads: usize, pinned: bool, first_cpu: u64) -> ThreadPool<'static> {
         let threads = threads.max(1);
         ThreadPool {
             threads,
@@ -46,6 +50,21 @@ impl ThreadPool {
                 Vec::new()
             },
             workers: Mutex::new(WorkerThreads::new()),
+            monitor: &(),
+            stop: StopFlag::new(),
+        }
+    }
+}
+
+impl<'m> ThreadPool<'m> {
+    /// Returns the pool for an operation that `monitor` can cancel.
+    pub(crate) fn with_monitor(self, monitor: &dyn Monitor) -> ThreadPool<'_> {
+        ThreadPool {
+            threads: self.threads,
+            cpus: self.cpus,
+            workers: self.workers,
+            monitor,
+            stop: self.stop,
         }
     }
 
@@ -53,61 +72,127 @@ impl ThreadPool {
         self.threads
     }
 
+    /// Returns the monitor of the operation that the pool works for.
+    pub(crate) fn monitor(&self) -> &'m dyn Monitor {
+        self.monitor
+    }
+
+    /// Returns [`Error::Cancelled`] if the monitor asks to stop. The calling thread polls it where it works alone.
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
+        check_cancelled(self.monitor)
+    }
+
+    /// Returns the flag that is set when the closures of the current call should return early. A closure with long pieces
+    /// polls it and returns any value.
+    pub(crate) fn stop(&self) -> &StopFlag {
+        &self.stop
+    }
+
     /// Runs `body` on `threads` of the threads and returns their results in the order of the thread index. The
-    /// calling thread waits, is never pinned, and polls `cancelled`. Returns `None` if that returned `true`:
-    /// workers then see [`WorkerContext::stop`], and their results are discarded.
+    /// calling thread waits, is never pinned, and polls the monitor. If that cancels, workers see
+    /// [`WorkerContext::stop`], and the result is [`Error::Cancelled`].
     pub(crate) fn run<T: Send>(
         &self,
         threads: usize,
-        cancelled: &mut dyn FnMut() -> bool,
         body: impl Fn(WorkerContext<'_>) -> T + Sync,
-    ) -> Result<Option<Vec<T>>> {
+    ) -> Result<Vec<T>> {
         let results = ResultSlots::new(self.threads);
-        let completed = self.run_dyn(threads, cancelled, &|worker| {
+        let completed = self.run_dyn(threads, &|_| {}, &|worker| {
             let index = worker.index;
             results.put(index, body(worker));
         });
         results.into_results(completed)
     }
 
-    /// [`ThreadPool::run`] without results and without type parameters. Returns `false` if cancelled.
+    /// [`ThreadPool::run`] without results and without type parameters. Also calls `report` with the monitor at each poll.
     fn run_dyn(
         &self,
         threads: usize,
-        cancelled: &mut dyn FnMut() -> bool,
+        report: &dyn Fn(&dyn Monitor),
         body: &(dyn Fn(WorkerContext<'_>) + Sync),
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let threads = threads.clamp(1, self.threads);
-        let stop = StopFlag::new();
+        let (stop, monitor) = (&self.stop, self.monitor);
         let run_one = |index: usize| {
+            #[cfg(test)]
+            stop.operations.start();
             body(WorkerContext {
                 index,
                 threads,
-                stop: &stop,
+                stop,
             });
+            #[cfg(test)]
+            stop.operations.poll();
         };
         let mut workers = self.workers.lock().unwrap_or_else(|e| e.into_inner());
+        stop.clear();
         workers.grow(threads, &self.cpus)?;
         workers.run(threads, &run_one, &mut || {
-            if !stop.requested() && cancelled() {
+            report(monitor);
+            if !stop.requested() && monitor.cancelled() {
                 stop.request();
             }
         });
-        Ok(!stop.requested())
+        #[cfg(test)]
+        stop.operations.report();
+        if stop.requested() {
+            return Err(Error::Cancelled);
+        }
+        Ok(())
     }
 
     /// Computes pieces `0..count` with `work` and returns them in index order. Each thread creates its own
     /// `state` first. Threads take pieces in [`stealing_order`]: the same thread computes the same pieces in
-    /// every call unless it falls behind, so that memory stays near its CPU. Returns `None` if cancelled.
+    /// every call unless it falls behind, so that memory stays near its CPU. Returns [`Error::Cancelled`] if the monitor
+    /// cancels.
     pub(crate) fn map<S, T: Send>(
         &self,
         count: usize,
-        cancelled: &mut dyn FnMut() -> bool,
         state: impl Fn() -> S + Sync,
         work: impl Fn(&mut S, usize) -> T + Sync,
-    ) -> Result<Option<Vec<T>>> {
+    ) -> Result<Vec<T>> {
+        self.map_with_report(count, &|_| {}, state, work)
+    }
+
+    /// [`ThreadPool::map`] of pieces and states that can fail. Returns the first error in index order; after an error of a
+    /// state, that of a thread.
+    pub(crate) fn try_map<S, T: Send>(
+        &self,
+        count: usize,
+        state: impl Fn() -> Result<S> + Sync,
+        work: impl Fn(&mut S, usize) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let failed_state = Mutex::new(None);
+        let state = || {
+            let state = state();
+            state
+                .map_err(|e| *lock_ignoring_poison(&failed_state) = Some(e))
+                .ok()
+        };
+        let results = self.map(count, state, |state, i| match state {
+            Some(state) => work(state, i).map(Some),
+            None => Ok(None),
+        })?;
+        if let Some(error) = lock_ignoring_poison(&failed_state).take() {
+            return Err(error);
+        }
+        let mut items = Vec::with_capacity(count);
+        for result in results {
+            items.extend(result?);
+        }
+        Ok(items)
+    }
+
+    /// [`ThreadPool::map`] that also calls `report` with the monitor at each poll.
+    pub(crate) fn map_with_report<S, T: Send>(
+        &self,
+        count: usize,
+        report: &dyn Fn(&dyn Monitor),
+        state: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, usize) -> T + Sync,
+    ) -> Result<Vec<T>> {
         let results = ResultSlots::new(count);
-        let completed = self.map_dyn(count, cancelled, &|next_piece| {
+        let completed = self.map_dyn(count, report, &|next_piece| {
             let mut state = state();
             while let Some(i) = next_piece() {
                 results.put(i, work(&mut state, i));
@@ -116,16 +201,16 @@ impl ThreadPool {
         results.into_results(completed)
     }
 
-    /// [`ThreadPool::map`] without results and without type parameters: calls `body` once per thread with a
-    /// function that returns the next piece. Returns `false` if cancelled.
+    /// [`ThreadPool::map_with_report`] without results and without type parameters: calls `body` once per thread with a
+    /// function that returns the next piece.
     fn map_dyn(
         &self,
         count: usize,
-        cancelled: &mut dyn FnMut() -> bool,
+        report: &dyn Fn(&dyn Monitor),
         body: &PieceLoop<'_>,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let taken: Vec<AtomicBool> = (0..count).map(|_| AtomicBool::new(false)).collect();
-        self.run_dyn(self.threads.min(count), cancelled, &|worker| {
+        self.run_dyn(self.threads.min(count), report, &|worker| {
             let mut order = stealing_order(worker.index, worker.threads, count);
             body(&mut || {
                 if worker.stop.requested() {
@@ -154,12 +239,9 @@ mod tests {
     #[test]
     fn every_thread_runs_and_results_are_in_thread_order() {
         let pool = ThreadPool::new(3, true, 0);
-        let got = pool.run(3, &mut || false, |w| w.index * 10).unwrap();
-        assert_eq!(got, Some(vec![0, 10, 20]));
-        assert_eq!(
-            pool.run(1, &mut || false, |w| w.threads).unwrap(),
-            Some(vec![1])
-        );
+        let got = pool.run(3, |w| w.index * 10).unwrap();
+        assert_eq!(got, [0, 10, 20]);
+        assert_eq!(pool.run(1, |w| w.threads).unwrap(), [1]);
     }
 
     #[test]
@@ -167,10 +249,8 @@ mod tests {
         for threads in [1, 3] {
             let pool = ThreadPool::new(threads, false, 0);
             for count in [0, 1, 2, 100] {
-                let got = pool
-                    .map(count, &mut || false, || (), |(), i| i * i)
-                    .unwrap();
-                assert_eq!(got, Some((0..count).map(|i| i * i).collect()));
+                let got = pool.map(count, || (), |(), i| i * i).unwrap();
+                assert_eq!(got, (0..count).map(|i| i * i).collect::<Vec<_>>());
             }
         }
     }
@@ -189,12 +269,31 @@ mod tests {
                 std::thread::yield_now();
             }
         };
-        assert!(
-            ThreadPool::new(2, false, 0)
-                .run(2, &mut || true, endless)
-                .unwrap()
-                .is_none()
+        let cancelling = StopFlag::new();
+        cancelling.request();
+        let pool = ThreadPool::new(2, false, 0).with_monitor(&cancelling);
+        assert!(matches!(pool.run(2, endless), Err(Error::Cancelled)));
+        // The pool can be used again.
+        cancelling.clear();
+        assert_eq!(pool.run(2, |w| w.index).unwrap(), [0, 1]);
+    }
+
+    #[test]
+    fn errors_of_pieces_and_states_are_passed_on() {
+        let pool = ThreadPool::new(2, false, 0);
+        let fail = |i: usize| match i {
+            3.. => Err(Error::argument(format!("piece {i}"))),
+            _ => Ok(i),
+        };
+        assert_eq!(
+            pool.try_map(3, || Ok(()), |(), i| fail(i)).unwrap(),
+            [0, 1, 2]
         );
+        let error = pool.try_map(9, || Ok(()), |(), i| fail(i)).unwrap_err();
+        assert!(error.to_string().contains("piece 3"), "{error}");
+        let state = || -> Result<()> { Err(Error::argument("no state")) };
+        let error = pool.try_map(9, state, |(), i| Ok(i)).unwrap_err();
+        assert!(error.to_string().contains("no state"), "{error}");
     }
 
     #[test]
@@ -202,12 +301,12 @@ mod tests {
         let pool = ThreadPool::new(4, false, 0);
         let ids = |threads: usize| {
             let id = |_: WorkerContext<'_>| std::thread::current().id();
-            pool.run(threads, &mut || false, id).unwrap().unwrap()
+            pool.run(threads, id).unwrap()
         };
         let (two, four, again) = (ids(2), ids(4), ids(2));
         assert_eq!((&two[..], &again[..]), (&four[..2], &four[..2]));
         // A panic leaves all threads alive.
-        let failing_run = || pool.run(4, &mut || false, |w| assert_ne!(w.index, 2, "this one"));
+        let failing_run = || pool.run(4, |w| assert_ne!(w.index, 2, "this one"));
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(failing_run));
         assert!(caught.is_err());
         assert_eq!(ids(4), four);
@@ -217,6 +316,6 @@ mod tests {
     #[should_panic(expected = "not this one")]
     fn a_panic_reaches_the_caller() {
         let work = |w: WorkerContext<'_>| assert_ne!(w.index, 1, "not this one");
-        let _ = ThreadPool::new(2, false, 0).run(2, &mut || false, work);
+        let _ = ThreadPool::new(2, false, 0).run(2, work);
     }
 }

@@ -8,7 +8,7 @@ use crate::format::{RowMap, write_atomically};
 use crate::kernel::CoreKind;
 use crate::model::{FactorMatrix, Model};
 use crate::problem::MatrixKind;
-use crate::progress::{Monitor, report_progress};
+use crate::progress::{Monitor, check_cancelled, report_progress};
 
 /// Writes a model into `folder`, which is created if it does not exist, and returns the paths of the files:
 ///
@@ -44,7 +44,7 @@ pub fn export(
     for (n, mode) in model.modes().iter().enumerate() {
         let n = n + 1;
         let count = mode.rows.len();
-        write_npy(&add(format!("factor{n}.npy")), &mode.factor, count)?;
+        write_npy(&add(format!("factor{n}.npy")), &mode.factor, count, monitor)?;
         if !mode.biases.is_empty() {
             write_list(&add(format!("bias{n}.npy")), "<f4", &mode.biases[..count])?;
         }
@@ -66,6 +66,7 @@ pub fn export(
             &add(format!("matrix{m}.npy")),
             &matrix.factor,
             matrix.factor.len(),
+            monitor,
         )?;
         write_indices(&add(format!("matrix{m}.rows.npy")), &matrix.columns)?;
         if !matrix.offsets.is_empty() {
@@ -86,19 +87,27 @@ pub fn export(
     let (values, sizes): (Vec<f32>, Vec<u64>) = match shape.kind() {
         CoreKind::Full => {
             let sizes = shape.ranks().iter().map(|&j| j as u64).collect();
-            (shape.dense_core(model.core()), sizes)
+            (shape.dense_core(model.core())?, sizes)
         }
         CoreKind::Diagonal => (
             model.core()[..shape.ranks()[0]].to_vec(),
             vec![shape.ranks()[0] as u64],
         ),
     };
+    check_cancelled(monitor)?;
     let mut core = NpyWriter::create(&add("core.npy".into()), "<f4", &sizes)?;
     core.push(&values)?;
     core.finish()?;
-    write_atomically(&add("CORETENSOR".into()), |out| {
+    let mut cancelled = None;
+    let written = write_atomically(&add("CORETENSOR".into()), |out| {
         let mut index = vec![1; order];
         for (k, g) in values.iter().enumerate() {
+            if k % (1 << 16) == 0
+                && let Err(e) = report_progress(monitor, "exporting", k as u64, values.len() as u64)
+            {
+                cancelled = Some(e);
+                return Err(std::io::Error::other("cancelled"));
+            }
             if shape.kind() == CoreKind::Diagonal {
                 index.fill(k + 1);
             }
@@ -115,7 +124,8 @@ pub fn export(
             }
         }
         Ok(())
-    })?;
+    });
+    cancelled.map_or(written, Err)?;
     Ok(files)
 }
 
@@ -157,9 +167,12 @@ fn check_text_size(model: &Model, limit: u64) -> Result<()> {
     }
 }
 
-fn write_npy(path: &Path, rows: &FactorMatrix, count: usize) -> Result<()> {
+fn write_npy(path: &Path, rows: &FactorMatrix, count: usize, monitor: &dyn Monitor) -> Result<()> {
     let mut file = NpyWriter::create(path, "<f4", &[count as u64, rows.rank() as u64])?;
     for i in 0..count {
+        if i % (1 << 14) == 0 {
+            check_cancelled(monitor)?;
+        }
         file.push(rows.row(i))?;
     }
     file.finish()

@@ -13,7 +13,7 @@ use super::parallel_chunks::{ChunkRun, Positions, not_finite};
 use super::predictions::{PredictOptions, Predictor, RowChoice};
 use crate::error::{Error, Result};
 use crate::format::CooView;
-use crate::model::{Model, PosteriorSamples};
+use crate::model::{Model, PosteriorSamples, Predict};
 use crate::progress::Monitor;
 use crate::value_range::ValueRange;
 
@@ -87,6 +87,7 @@ fn predict(
     };
     run.map(
         || interval_predictor(model, samples, &z_scores, range),
+        2 * model.operations_per_prediction(),
         positions,
         |out: &mut Vec<PredictiveDistribution>, position, distribution| {
             let deviation = distribution.standard_deviation;

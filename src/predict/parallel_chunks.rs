@@ -6,13 +6,13 @@ use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::Predict;
 use crate::parallel::{available_threads, run_ordered};
-use crate::progress::{Monitor, report_progress};
+use crate::progress::{Monitor, check_cancelled, report_progress, steps_per_poll};
 use crate::simd::Level;
 
 /// Positions per chunk. It is fixed, so that sums per chunk do not depend on the number of threads.
 pub(super) const CHUNK_POSITIONS: usize = 1 << 15;
 
-/// Positions whose indices are fetched together; before each such batch a thread checks for cancellation.
+/// Positions whose indices are fetched together. A thread polls for a cancellation at least once per batch.
 const BATCH_POSITIONS: usize = 1 << 10;
 
 /// Writes the indices of a range of positions, position by position.
@@ -73,17 +73,19 @@ impl ChunkRun<'_> {
         add: impl Fn(&mut T, usize, f64) -> Result<()> + Sync,
         take: impl FnMut(Range<usize>, T) -> Result<()>,
     ) -> Result<()> {
-        self.map(|| model.predictor(), positions, add, take)
+        let operations = model.operations_per_prediction();
+        self.map(|| model.predictor(), operations, positions, add, take)
     }
 
     /// Evaluates a function at the index of every position.
     ///
-    /// `evaluator` makes the function, once per chunk. Each chunk starts with a default `T`, to which `add` adds the
+    /// `evaluator` makes the function, once per chunk; it takes about `operations` multiply-adds. Each chunk starts with a default `T`, to which `add` adds the
     /// positions and their values in order. `take` receives the chunks in order, on the calling thread. The first error
     /// in the order of the positions ends the work. A single thread or chunk runs on the calling thread.
     pub(super) fn map<T: Default + Send, V, F: FnMut(&[u32]) -> V>(
         &self,
         evaluator: impl Fn() -> Result<F> + Sync,
+        operations: usize,
         positions: &Positions<'_>,
         add: impl Fn(&mut T, usize, V) -> Result<()> + Sync,
         mut take: impl FnMut(Range<usize>, T) -> Result<()>,
@@ -97,19 +99,20 @@ impl ChunkRun<'_> {
             let start = chunk as usize * CHUNK_POSITIONS;
             start..(start + CHUNK_POSITIONS).min(count)
         };
+        let positions_per_poll = steps_per_poll(operations);
         let process = |chunk, is_cancelled: &dyn Fn() -> bool| {
             let mut evaluate = evaluator()?;
             let mut result = T::default();
             let Range { start, end } = range(chunk);
             let mut indices = vec![0; BATCH_POSITIONS.min(end - start) * order];
             for first in (start..end).step_by(BATCH_POSITIONS) {
-                if is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
                 let batch = first..(first + BATCH_POSITIONS).min(end);
                 let indices = &mut indices[..batch.len() * order];
                 (positions.write_indices)(batch.clone(), indices);
                 for (k, index) in indices.chunks_exact(order).enumerate() {
+                    if k % positions_per_poll == 0 && is_cancelled() {
+                        return Err(Error::Cancelled);
+                    }
                     add(&mut result, first + k, evaluate(index))?;
                 }
             }
@@ -124,7 +127,8 @@ impl ChunkRun<'_> {
         Level::forced();
         let chunks = count.div_ceil(CHUNK_POSITIONS) as u64;
         if threads == 1 || chunks == 1 {
-            return (0..chunks).try_for_each(|c| consume(c, process(c, &|| monitor.cancelled())));
+            return (0..chunks)
+                .try_for_each(|c| consume(c, process(c, &|| check_cancelled(monitor).is_err())));
         }
         run_ordered(
             chunks,

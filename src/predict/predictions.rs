@@ -30,6 +30,11 @@ impl Predict for Model {
             }
         })
     }
+
+    fn operations_per_prediction(&self) -> usize {
+        let samples = self.samples().map_or(1, PosteriorSamples::len);
+        self.shape().core_len().saturating_mul(samples.max(1))
+    }
 }
 
 /// The rows of a posterior sample that predictions use.
@@ -68,7 +73,7 @@ impl<'a> Predictor<'a> {
     pub(super) fn new(model: &'a Model) -> Result<Predictor<'a>> {
         let level = Level::choose(None)?;
         Ok(Predictor {
-            kernel: TensorKernel::new(model.shape(), Method::Shared(level)),
+            kernel: TensorKernel::new(model.shape(), Method::Shared(level))?,
             rows: AlignedVec::zeroed(model.shape().rows_len()),
             compact: vec![0; model.order()],
             unseen_modes: Vec::new(),

@@ -95,12 +95,12 @@ mod tests {
     fn the_variance_is_that_of_random_rows() {
         for kind in [CoreKind::Full, CoreKind::Diagonal] {
             let shape = CoreShape::new(kind, &[3, 3, 3]);
-            let mut kernel = TensorKernel::new(&shape, Method::Shared(Level::best()));
+            let mut kernel = TensorKernel::new(&shape, Method::Shared(Level::best())).unwrap();
             let mut s = RandomStream::new(&[8]);
             let mut numbers =
                 |len: usize| -> Vec<f32> { (0..len).map(|_| s.standard_normal() as f32).collect() };
             let core = match kind {
-                CoreKind::Full => shape.padded_core(&numbers(27)),
+                CoreKind::Full => shape.padded_core(&numbers(27)).unwrap(),
                 CoreKind::Diagonal => {
                     let mut core = numbers(3);
                     core.resize(shape.core_len(), 0.0);

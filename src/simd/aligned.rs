@@ -17,7 +17,7 @@ pub(crate) struct AlignedVec {
 }
 
 impl AlignedVec {
-    /// Allocates `len` zeros.
+    /// Allocates `len` zeros; aborts the process if that fails. For buffers of a few rows only.
     pub(crate) fn zeroed(len: usize) -> AlignedVec {
         AlignedVec::from_memory(vec![0.0; allocated_len(len)], len)
     }
@@ -31,6 +31,16 @@ impl AlignedVec {
             try_zeroed(allocated_len(len), what)?,
             len,
         ))
+    }
+
+    /// Copies floats.
+    ///
+    /// # Errors
+    /// If the memory cannot be allocated; the message names `what`.
+    pub(crate) fn try_from_slice(values: &[f32], what: &str) -> Result<AlignedVec> {
+        let mut aligned = AlignedVec::try_zeroed(values.len(), what)?;
+        aligned.copy_from_slice(values);
+        Ok(aligned)
     }
 
     fn from_memory(memory: Vec<f32>, len: usize) -> AlignedVec {
@@ -48,20 +58,6 @@ impl AlignedVec {
 /// Returns the number of floats to allocate for `len` aligned ones.
 fn allocated_len(len: usize) -> usize {
     len.next_multiple_of(ALIGNMENT) + ALIGNMENT
-}
-
-impl From<&[f32]> for AlignedVec {
-    fn from(values: &[f32]) -> AlignedVec {
-        let mut aligned = AlignedVec::zeroed(values.len());
-        aligned.copy_from_slice(values);
-        aligned
-    }
-}
-
-impl Clone for AlignedVec {
-    fn clone(&self) -> AlignedVec {
-        AlignedVec::from(&**self)
-    }
 }
 
 impl Deref for AlignedVec {

@@ -14,32 +14,33 @@ use crate::error::Result;
 use crate::model::Model;
 use crate::options::{ModelKind, Options};
 use crate::parallel::ThreadPool;
+use crate::progress::Monitor;
 use crate::simd::Level;
 
 /// Everything that an algorithm reads and the driver owns.
-pub(super) struct FitContext {
+pub(super) struct FitContext<'m> {
     /// All options, resolved. The seed is among them.
     pub options: Options,
     pub data: Data,
     pub standardization: Standardization,
     /// Instruction set of the kernels.
     pub level: Level,
-    pub pool: ThreadPool,
+    /// The threads; they work until the monitor of the fit cancels.
+    pub pool: ThreadPool<'m>,
 }
 
 /// An epoch that the driver asks for.
-pub(super) struct EpochRequest<'a> {
+#[derive(Clone, Copy)]
+pub(super) struct EpochRequest {
     /// Number of the epoch, counted from 1.
     pub number: u64,
     /// Number of rollbacks so far. An epoch that is repeated after one visits the entries in another order.
     pub attempt: u64,
     /// Learning rate.
     pub eta: f64,
-    /// Returns whether the epoch is to be abandoned.
-    pub cancelled: &'a mut dyn FnMut() -> bool,
 }
 
-impl EpochRequest<'_> {
+impl EpochRequest {
     /// Returns the numbers that, with the seed, identify the random streams of the epoch.
     pub(super) fn stream(&self) -> [u64; 2] {
         [self.number, self.attempt]
@@ -110,14 +111,14 @@ pub(super) struct TrainingError {
 /// A training algorithm.
 pub(super) trait Algorithm {
     /// Runs one epoch. Returns the sum of squared errors met on the way, which reveals a diverging fit without another
-    /// pass (0 if the algorithm does not measure it), or `None` if the request was cancelled. The model is then invalid,
-    /// and the driver restores it.
+    /// pass (0 if the algorithm does not measure it). After an error, [`Error::Cancelled`](crate::error::Error) among them,
+    /// the model is invalid, and the driver restores it.
     fn epoch(
         &mut self,
         model: &mut Model,
-        context: &FitContext,
-        request: EpochRequest<'_>,
-    ) -> Result<Option<f64>>;
+        context: &FitContext<'_>,
+        request: EpochRequest,
+    ) -> Result<f64>;
 
     /// Returns the state to keep in a checkpoint.
     fn state(&self) -> AlgorithmState {
@@ -128,7 +129,7 @@ pub(super) trait Algorithm {
     fn training_error(
         &self,
         model: &Model,
-        context: &FitContext,
+        context: &FitContext<'_>,
         squared_errors: Option<SquaredErrors>,
     ) -> Result<TrainingError> {
         default_training_error(model, context, squared_errors)
@@ -140,7 +141,7 @@ pub(super) trait Algorithm {
         set: EvaluationSet,
         entries: Option<&Entries>,
         model: &Model,
-        context: &FitContext,
+        context: &FitContext<'_>,
     ) -> Result<f64> {
         let _ = set;
         default_evaluation_error(entries, model, context)
@@ -171,12 +172,12 @@ pub(super) trait Algorithm {
 
     /// Brings the final model into its canonical form, which changes no prediction: orthonormal factors for Tucker,
     /// normalized columns for non-negative models.
-    fn finish(&mut self, model: &mut Model, context: &FitContext) -> Result<()> {
-        canonical_form(model, &context.options)
+    fn finish(&mut self, model: &mut Model, context: &FitContext<'_>) -> Result<()> {
+        canonical_form(model, &context.options, context.pool.monitor())
     }
 }
 
-impl FitContext {
+impl FitContext<'_> {
     /// Computes the squared errors on tensor entries, in standardized units.
     pub(super) fn squared_errors(&self, model: &Model, entries: &Entries) -> Result<SquaredErrors> {
         let (standardization, pool) = (&self.standardization, &self.pool);
@@ -198,7 +199,7 @@ impl FitContext {
 /// Computes the RMSE and the loss on the training entries for models that are one set of parameters.
 pub(super) fn default_training_error(
     model: &Model,
-    context: &FitContext,
+    context: &FitContext<'_>,
     squared_errors: Option<SquaredErrors>,
 ) -> Result<TrainingError> {
     let FitContext {
@@ -225,7 +226,7 @@ pub(super) fn default_training_error(
 pub(super) fn default_evaluation_error(
     entries: Option<&Entries>,
     model: &Model,
-    context: &FitContext,
+    context: &FitContext<'_>,
 ) -> Result<f64> {
     match entries.filter(|e| e.len() > 0) {
         Some(entries) => {
@@ -237,12 +238,16 @@ pub(super) fn default_evaluation_error(
 }
 
 /// Normalizes the columns of a non-negative model, or orthonormalizes the factors of a Tucker model if the option
-/// `orthogonal` is set. No prediction changes.
-pub(super) fn canonical_form(model: &mut Model, options: &Options) -> Result<()> {
+/// `orthogonal` is set. No prediction changes, also if it is cancelled.
+pub(super) fn canonical_form(
+    model: &mut Model,
+    options: &Options,
+    monitor: &dyn Monitor,
+) -> Result<()> {
     if options.nonneg {
-        reparametrization::normalise_columns(model)
+        reparametrization::normalise_columns(model, monitor)
     } else if options.orthogonal && options.model == ModelKind::Tucker {
-        reparametrization::orthogonalize(model)
+        reparametrization::orthogonalize(model, monitor)
     } else {
         Ok(())
     }

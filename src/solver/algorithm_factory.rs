@@ -47,7 +47,7 @@ impl AlgorithmPlan {
     pub(super) fn create(
         self,
         model: &mut Model,
-        context: &FitContext,
+        context: &FitContext<'_>,
         state: &InitialState<'_>,
     ) -> Result<Box<dyn Algorithm>> {
         Ok(match self {

@@ -14,18 +14,19 @@ use crate::kernel::{
 };
 use crate::model::{Model, ModelMode};
 use crate::parallel::ThreadPool;
+use crate::progress::steps_per_poll;
 use crate::simd::Level;
 use crate::try_alloc::{try_collect, try_zeroed};
 use crate::value_range::ValueRange;
 
 /// Solves for the biases of `standardization`, given the residuals of the model on `entries`. Returns the squared errors
-/// after the update.
+/// after the update. If it is cancelled, some biases are updated.
 pub(super) fn update_biases(
     model: &Model,
     entries: &Entries,
     standardization: &mut Standardization,
     level: Level,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<SquaredErrors> {
     let units = Units::new(entries);
     let mut residuals = Residuals {
@@ -69,14 +70,17 @@ impl Residuals<'_> {
     }
 
     /// Computes the weighted sum of the residuals of each row of mode `n`.
-    fn sums_by_row(&self, n: usize, rows: usize, pool: &ThreadPool) -> Result<Vec<f64>> {
-        let units = self.units;
+    fn sums_by_row(&self, n: usize, rows: usize, pool: &ThreadPool<'_>) -> Result<Vec<f64>> {
+        let (units, stop) = (self.units, pool.stop());
         if let Some((parts, part_of)) = units.parts(n) {
             // Each part has rows of its own, so its units add to sums that no other part touches.
             let none = (0..rows).map(|_| AtomicU64::new(0));
             let sums: Vec<AtomicU64> = try_collect(rows, none, "rows")?;
             let add_part = |(): &mut (), part: usize| {
                 for u in (0..units.count()).filter(|u| part_of(*u) == part) {
+                    if stop.requested() {
+                        return;
+                    }
                     let residuals = self.unit(u);
                     units.for_each(u, n, |i, row| {
                         let sum = &sums[row as usize];
@@ -86,7 +90,7 @@ impl Residuals<'_> {
                     });
                 }
             };
-            pool.map(parts, &mut || false, || (), add_part)?;
+            pool.map(parts, || (), add_part)?;
             let sums = sums.iter();
             let sums = sums.map(|sum| f64::from_bits(sum.load(Ordering::Relaxed)));
             return try_collect(rows, sums, "rows");
@@ -95,6 +99,9 @@ impl Residuals<'_> {
         let accumulate = |(): &mut (), first: usize| -> Result<Vec<f64>> {
             let mut sums: Vec<f64> = try_zeroed(rows, "rows")?;
             for u in (first..units.count()).step_by(count) {
+                if stop.requested() {
+                    break;
+                }
                 let residuals = self.unit(u);
                 units.for_each(u, n, |i, row| {
                     sums[row as usize] += units.weight(u, i) * f64::from(residuals[i]);
@@ -102,15 +109,13 @@ impl Residuals<'_> {
             }
             Ok(sums)
         };
-        let partial = pool.map(count, &mut || false, || (), accumulate)?;
-        let partial: Result<Vec<Vec<f64>>> = partial.unwrap_or_default().into_iter().collect();
-        let partial = partial?;
+        let partial: Vec<Vec<f64>> = pool.try_map(count, || Ok(()), accumulate)?;
         let sum = |i: usize| partial.iter().map(|sums| sums[i]).sum();
         try_collect(rows, (0..rows).map(sum), "rows")
     }
 
     /// Computes the squared errors of the predictions, and of those clipped to a range of values with biases.
-    fn squared_errors(&self, clip: ValueRange, pool: &ThreadPool) -> Result<SquaredErrors> {
+    fn squared_errors(&self, clip: ValueRange, pool: &ThreadPool<'_>) -> Result<SquaredErrors> {
         let units = self.units;
         let unit_sums = |(): &mut (), u: usize| {
             let residuals = self.unit(u);
@@ -122,9 +127,9 @@ impl Residuals<'_> {
                 sums[0] += weight * (error * error);
                 sums[1] += weight * (clipped * clipped);
             }
-            sums
+            Ok(sums)
         };
-        let [plain, clipped] = sum_chunks(units.count(), pool, || (), unit_sums)?;
+        let [plain, clipped] = sum_chunks(units.count(), pool, || Ok(()), unit_sums)?;
         Ok(SquaredErrors { plain, clipped })
     }
 }
@@ -190,17 +195,17 @@ impl<'a> Units<'a> {
         self,
         model: &Model,
         level: Level,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<Vec<Mutex<Vec<f32>>>> {
         let shape = &model.shape;
-        let never = &mut || false;
-        let found = match self {
+        let stop = pool.stop();
+        match self {
             Units::Blocks(blocks) => {
                 let Some(first) = blocks.first() else {
                     return Ok(Vec::new());
                 };
                 let layout = CoreLayout::tensor(shape, first.spec().fiber_mode);
-                let core = layout.to_fiber_first(&model.core);
+                let core = layout.to_fiber_first(&model.core)?;
                 let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
                 let model = BlockModel {
                     layout: &layout,
@@ -208,28 +213,32 @@ impl<'a> Units<'a> {
                     rows: &rows,
                     level,
                 };
-                pool.map(blocks.len(), never, BlockScratch::default, |scratch, b| {
-                    Mutex::new(residuals(&blocks[b], &model, scratch))
-                })?
+                let scratch = || Ok(BlockScratch::default());
+                pool.try_map(blocks.len(), scratch, |scratch, b| {
+                    residuals(&blocks[b], &model, scratch, stop).map(Mutex::new)
+                })
             }
             Units::Chunks(entries) => {
                 let state = || {
-                    let kernel = TensorKernel::new(shape, Method::Shared(level));
-                    (kernel, vec![0.0f32; shape.rows_len()])
+                    let kernel = TensorKernel::new(shape, Method::Shared(level))?;
+                    Ok((kernel, vec![0.0f32; shape.rows_len()]))
                 };
-                pool.map(self.count(), never, state, |(kernel, rows), u| {
-                    let each = Self::chunk(entries, u).map(|i| {
+                let entries_per_poll = steps_per_poll(shape.core_len());
+                pool.try_map(self.count(), state, |(kernel, rows), u| {
+                    let chunk = Self::chunk(entries, u).enumerate();
+                    let until_stop =
+                        chunk.take_while(|(k, _)| k % entries_per_poll > 0 || !stop.requested());
+                    let each = until_stop.map(|(_, i)| {
                         for (n, &row) in entries.row(i).iter().enumerate() {
                             let row = model.modes[n].factor.padded_row(row as usize);
                             rows[shape.row(n)].copy_from_slice(row);
                         }
                         entries.values[i] - kernel.value(&model.core, rows)
                     });
-                    Mutex::new(each.collect())
-                })?
+                    Ok(Mutex::new(each.collect()))
+                })
             }
-        };
-        Ok(found.unwrap_or_default())
+        }
     }
 
     /// Calls `visit` with the number of every entry of a unit and its row of mode `n`.

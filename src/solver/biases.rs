@@ -1,14 +1,14 @@
 //! The bias model: mean plus one bias per row and mode, by damped least squares, one mode after the other.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::chunked_sum::accumulator_count;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::BiasModel;
 use crate::options::DEFAULT_LAMBDA_BIAS;
 use crate::parallel::ThreadPool;
 use crate::problem::{EntryChunk, Problem};
-use crate::progress::{Monitor, report_progress};
+use crate::progress::Monitor;
 use crate::try_alloc::try_zeroed;
 
 /// Options of [`fit_biases`].
@@ -48,8 +48,8 @@ pub fn fit_biases(
     options: &BiasOptions,
     monitor: &dyn Monitor,
 ) -> Result<(BiasModel, f64)> {
-    let pool = ThreadPool::new(1, false, 0);
-    let (model, fit) = fit_and_measure(problem, options, &pool, monitor)?;
+    let pool = ThreadPool::new(1, false, 0).with_monitor(monitor);
+    let (model, fit) = fit_and_measure(problem, options, &pool)?;
     Ok((model, fit.squared_error))
 }
 
@@ -68,8 +68,7 @@ pub(super) struct BiasFit {
 pub(super) fn fit_and_measure(
     problem: &Problem<'_>,
     options: &BiasOptions,
-    pool: &ThreadPool,
-    monitor: &dyn Monitor,
+    pool: &ThreadPool<'_>,
 ) -> Result<(BiasModel, BiasFit)> {
     let maps = problem.row_maps();
     let order = problem.order();
@@ -84,7 +83,6 @@ pub(super) fn fit_and_measure(
     let mut passes = Passes {
         problem,
         pool,
-        monitor,
         done: 0,
         count: 1 + sweeps * order,
     };
@@ -190,8 +188,7 @@ fn noise_to_row_variance(rows: &[[f64; 2]], squares: f64, count: f64) -> f64 {
 /// differences.
 struct Passes<'a> {
     problem: &'a Problem<'a>,
-    pool: &'a ThreadPool,
-    monitor: &'a dyn Monitor,
+    pool: &'a ThreadPool<'a>,
     /// Number of passes completed.
     done: usize,
     /// Number of passes in all.
@@ -208,22 +205,15 @@ impl Passes<'_> {
         let (tensor, maps) = (self.problem.tensor(), self.problem.row_maps());
         let (n, origin) = (tensor.len(), self.problem.mean());
         let accumulators = accumulator_count(count);
-        let (seen, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-        let mut watch = || {
+        let (seen, stop) = (AtomicU64::new(0), self.pool.stop());
+        let report = |monitor: &dyn Monitor| {
             let done = (self.done * n) as u64 + seen.load(Ordering::Relaxed);
-            let reported = report_progress(
-                self.monitor,
-                "fitting biases",
-                done,
-                (self.count * n) as u64,
-            );
-            stop.fetch_or(reported.is_err(), Ordering::Relaxed);
-            reported.is_err()
+            monitor.progress("fitting biases", done, (self.count * n) as u64);
         };
         let accumulate = |chunk: &mut EntryChunk, first: usize| {
             let mut sums: Vec<[f64; 2]> = try_zeroed(count, "rows")?;
             for start in (first * CHUNK..n).step_by(accumulators * CHUNK) {
-                if stop.load(Ordering::Relaxed) {
+                if stop.requested() {
                     break;
                 }
                 let range = start..(start + CHUNK).min(n);
@@ -234,13 +224,11 @@ impl Passes<'_> {
             }
             Ok(sums)
         };
-        if watch() {
-            return Err(Error::Cancelled);
-        }
-        let partial = self
-            .pool
-            .map(accumulators, &mut watch, EntryChunk::default, accumulate)?;
-        let mut partial = partial.ok_or(Error::Cancelled)?.into_iter();
+        self.pool.check_cancelled()?;
+        let partial =
+            self.pool
+                .map_with_report(accumulators, &report, EntryChunk::default, accumulate)?;
+        let mut partial = partial.into_iter();
         let mut sums: Vec<[f64; 2]> = partial.next().unwrap_or_else(|| Ok(Vec::new()))?;
         for more in partial {
             let each = sums.iter_mut().zip(more?);

@@ -16,12 +16,11 @@ const MAX_PARTIAL_SUMS: usize = 1 << 22;
 /// thread creates its own state first.
 pub(super) fn sum_chunks<S, const K: usize>(
     count: usize,
-    pool: &ThreadPool,
-    state: impl Fn() -> S + Sync,
-    sum: impl Fn(&mut S, usize) -> [f64; K] + Sync,
+    pool: &ThreadPool<'_>,
+    state: impl Fn() -> Result<S> + Sync,
+    sum: impl Fn(&mut S, usize) -> Result<[f64; K]> + Sync,
 ) -> Result<[f64; K]> {
-    let sums = pool.map(count, &mut || false, state, sum)?;
-    Ok(total(&sums.unwrap_or_default()))
+    Ok(total(&pool.try_map(count, state, sum)?))
 }
 
 /// Adds up `sums` in order.

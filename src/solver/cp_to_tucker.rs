@@ -7,14 +7,16 @@
 //! ranks suffice, rows are only rotated, so L2 penalties keep their values.
 
 use super::gram::row_moments;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::linalg::{regularized_cholesky, solve_lower, solve_lower_transposed, symmetric_eigen};
 use crate::model::{FactorMatrix, Model};
 use crate::parallel::ThreadPool;
+use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
+use crate::try_alloc::{CORE_ENTRIES, try_with_capacity};
 
 /// Fills `to`, a model of zeros with a full core and the same rows, with the truncated HOSVD of the CP model `from`. Factor
 /// columns beyond the rank of `from` stay 0.
-pub(super) fn compress(from: &Model, to: &mut Model, pool: &ThreadPool) -> Result<()> {
+pub(super) fn compress(from: &Model, to: &mut Model, pool: &ThreadPool<'_>) -> Result<()> {
     let rank = from.shape.ranks()[0];
     let diagonal: Vec<f64> = from.core[..rank].iter().map(|&g| f64::from(g)).collect();
     let grams = from
@@ -32,34 +34,45 @@ pub(super) fn compress(from: &Model, to: &mut Model, pool: &ThreadPool) -> Resul
                 others.fold(both, |product, (_, g)| product * g[k])
             })
             .collect();
-        let basis = Basis::new(rank, mode.factor.rank(), &grams[n], &weights);
-        basis.transform_rows(&from.modes[n].factor, &mut mode.factor)?;
+        let monitor = pool.monitor();
+        let basis = Basis::new(rank, mode.factor.rank(), &grams[n], &weights, monitor)?;
+        basis.transform_rows(&from.modes[n].factor, &mut mode.factor, monitor)?;
         let matrices = from.matrices.iter().zip(&mut to.matrices);
         for (old, new) in matrices.filter(|(m, _)| m.mode == n && !m.kind.is_graph()) {
-            basis.transform_columns(&old.factor, &mut new.factor)?;
+            basis.transform_columns(&old.factor, &mut new.factor, monitor)?;
         }
         coordinates.push(basis.coordinates);
     }
-    let mut core = Vec::with_capacity(to.shape.ranks().iter().product());
-    append_core(&diagonal, &coordinates, &mut core);
-    to.core.copy_from_slice(&to.shape.padded_core(&core));
+    let mut core = try_with_capacity(to.shape.ranks().iter().product(), CORE_ENTRIES)?;
+    append_core(&diagonal, &coordinates, &mut core, pool)?;
+    to.core.copy_from_slice(&to.shape.padded_core(&core)?);
     to.update_mean_rows()
 }
 
 /// Appends the elements sum_r d_r a_1[j1, r] ... a_N[jN, r] of a full core in row-major order, where d is `diagonal` and a_n
 /// the coordinates of the CP columns in the basis of mode n. Recurses over the modes.
-fn append_core(diagonal: &[f64], coordinates: &[Vec<f64>], core: &mut Vec<f32>) {
+fn append_core(
+    diagonal: &[f64],
+    coordinates: &[Vec<f64>],
+    core: &mut Vec<f32>,
+    pool: &ThreadPool<'_>,
+) -> Result<()> {
     let rank = diagonal.len();
     let Some((first, others)) = coordinates.split_first() else {
         core.push(diagonal.iter().sum::<f64>() as f32);
-        return;
+        count_operations(rank);
+        if core.len().is_multiple_of(steps_per_poll(2 * rank)) {
+            pool.check_cancelled()?;
+        }
+        return Ok(());
     };
     let mut products = vec![0.0; rank];
     for row in first.chunks_exact(rank) {
         let each = products.iter_mut().zip(diagonal).zip(row);
         each.for_each(|((p, g), w)| *p = g * w);
-        append_core(&products, others, core);
+        append_core(&products, others, core, pool)?;
     }
+    Ok(())
 }
 
 /// Basis of the leading subspace of a mode.
@@ -76,16 +89,28 @@ struct Basis {
 
 impl Basis {
     /// Computes a basis of up to `columns` vectors for a factor with this Gram matrix; `weights` is W.
-    fn new(rank: usize, columns: usize, gram: &[f64], weights: &[f64]) -> Basis {
+    fn new(
+        rank: usize,
+        columns: usize,
+        gram: &[f64],
+        weights: &[f64],
+        monitor: &dyn Monitor,
+    ) -> Result<Basis> {
         let l = regularized_cholesky(rank, gram);
         // L^T W L.
         let product = |a: &dyn Fn(usize, usize) -> f64, b: &dyn Fn(usize, usize) -> f64| {
-            let at = |k: usize| (0..rank).map(|j| a(k / rank, j) * b(j, k % rank)).sum();
-            (0..rank * rank).map(at).collect::<Vec<f64>>()
+            let mut product = Vec::with_capacity(rank * rank);
+            for i in 0..rank {
+                check_cancelled(monitor)?;
+                count_operations(rank * rank);
+                let at = |k: usize| (0..rank).map(|j| a(i, j) * b(j, k)).sum::<f64>();
+                product.extend((0..rank).map(at));
+            }
+            Ok::<_, Error>(product)
         };
-        let half = product(&|i, j| weights[i * rank + j], &|i, j| l[i * rank + j]);
-        let whole = product(&|i, j| l[j * rank + i], &|i, j| half[i * rank + j]);
-        let vectors = symmetric_eigen(rank, &whole).vectors;
+        let half = product(&|i, j| weights[i * rank + j], &|i, j| l[i * rank + j])?;
+        let whole = product(&|i, j| l[j * rank + i], &|i, j| half[i * rank + j])?;
+        let vectors = symmetric_eigen(rank, &whole, monitor)?.vectors;
         let size = columns.min(rank);
         // Coordinates of the columns in the orthonormal basis: V^T L^T.
         let mut coordinates = vec![0.0; size * rank];
@@ -93,28 +118,34 @@ impl Basis {
             .chunks_exact_mut(rank)
             .zip(vectors.chunks_exact(rank))
         {
+            check_cancelled(monitor)?;
             for (j, x) in row.iter_mut().enumerate() {
                 *x = (0..rank).map(|i| l[j * rank + i] * vector[i]).sum();
             }
         }
         // A second basis makes the rows of the coordinates orthonormal, so that factor rows keep their norm as far as
         // possible.
-        let products: Vec<f64> = (0..size * size)
-            .map(|k| {
-                let row = |i: usize| &coordinates[i * rank..][..rank];
-                let each = row(k / size).iter().zip(row(k % size));
-                each.map(|(x, y)| x * y).sum()
-            })
-            .collect();
+        let mut products = Vec::with_capacity(size * size);
+        for i in 0..size {
+            check_cancelled(monitor)?;
+            let row = |i: usize| &coordinates[i * rank..][..rank];
+            let product = |j: usize| {
+                let each = row(i).iter().zip(row(j));
+                each.map(|(x, y)| x * y).sum::<f64>()
+            };
+            products.extend((0..size).map(product));
+        }
         let c = regularized_cholesky(size, &products);
         let mut column = vec![0.0; size];
         for j in 0..rank {
+            check_cancelled(monitor)?;
             (0..size).for_each(|k| column[k] = coordinates[k * rank + j]);
             solve_lower(size, &c, &mut column);
             (0..size).for_each(|k| coordinates[k * rank + j] = column[k]);
         }
         let mut transformation = vec![0.0; rank * size];
         for (k, vector) in vectors.chunks_exact(rank).take(size).enumerate() {
+            check_cancelled(monitor)?;
             let mut solved = vector.to_vec();
             solve_lower_transposed(rank, &l, &mut solved);
             for (row, x) in transformation.chunks_exact_mut(size).zip(solved) {
@@ -122,19 +153,29 @@ impl Basis {
             }
         }
         coordinates.resize(columns * rank, 0.0);
-        Basis {
+        Ok(Basis {
             rank,
             size,
             transformation,
             coordinates,
-        }
+        })
     }
 
     /// Transforms the rows of a CP factor into the basis. Columns of `to` beyond its size stay 0.
-    fn transform_rows(&self, from: &FactorMatrix, to: &mut FactorMatrix) -> Result<()> {
+    fn transform_rows(
+        &self,
+        from: &FactorMatrix,
+        to: &mut FactorMatrix,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
         let stride = to.stride();
         let rows = to.as_mut_slice()?.chunks_exact_mut(stride);
+        let rows_per_poll = steps_per_poll(self.rank * self.size);
         for (i, row) in rows.enumerate() {
+            if i % rows_per_poll == 0 {
+                check_cancelled(monitor)?;
+            }
+            count_operations(self.rank * self.size);
             for (k, x) in row[..self.size].iter_mut().enumerate() {
                 let each = from.row(i).iter().enumerate();
                 let products =
@@ -146,10 +187,20 @@ impl Basis {
     }
 
     /// Transforms the columns of a coupled matrix so that their products with the transformed rows stay the same.
-    fn transform_columns(&self, from: &FactorMatrix, to: &mut FactorMatrix) -> Result<()> {
+    fn transform_columns(
+        &self,
+        from: &FactorMatrix,
+        to: &mut FactorMatrix,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
         let stride = to.stride();
         let rows = to.as_mut_slice()?.chunks_exact_mut(stride);
+        let rows_per_poll = steps_per_poll(self.coordinates.len());
         for (i, row) in rows.enumerate() {
+            if i % rows_per_poll == 0 {
+                check_cancelled(monitor)?;
+            }
+            count_operations(self.coordinates.len());
             for (x, weights) in row.iter_mut().zip(self.coordinates.chunks_exact(self.rank)) {
                 let each = from.row(i).iter().zip(weights);
                 *x = each.map(|(&v, w)| f64::from(v) * w).sum::<f64>() as f32;
@@ -169,8 +220,8 @@ mod tests {
 
     /// Computes the value at a position, from factors and dense core alone.
     fn value(model: &Model, position: &[usize]) -> f64 {
-        let ranks = model.shape.ranks();
-        let core = model.shape.dense_core(&model.core);
+        let ranks = &model.shape.ranks();
+        let core = model.shape.dense_core(&model.core).unwrap();
         let each = core.iter().enumerate().map(|(k, &g)| {
             let (mut rest, mut product) = (k, f64::from(g));
             for n in (0..position.len()).rev() {

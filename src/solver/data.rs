@@ -93,7 +93,7 @@ impl Data {
         shape: &CoreShape,
         config: DataConfig<'_>,
         layout: &EntryLayout,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
         monitor: &dyn Monitor,
     ) -> Result<Data> {
         let source = Source {
@@ -173,7 +173,7 @@ struct Source<'a> {
     maps: Vec<&'a RowMap>,
     config: DataConfig<'a>,
     layout: &'a EntryLayout,
-    pool: &'a ThreadPool,
+    pool: &'a ThreadPool<'a>,
     monitor: &'a dyn Monitor,
 }
 

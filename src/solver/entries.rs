@@ -60,7 +60,11 @@ impl Shuffled {
 impl Entries {
     /// Subtracts the biases of each mode from the values as they were read. Biases that were subtracted
     /// before are replaced.
-    pub(super) fn subtract_biases(&mut self, biases: &[Vec<f32>], pool: &ThreadPool) -> Result<()> {
+    pub(super) fn subtract_biases(
+        &mut self,
+        biases: &[Vec<f32>],
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
         let biases: Vec<&[f32]> = biases.iter().map(Vec::as_slice).collect();
         if biases.is_empty() {
             return Ok(());
@@ -88,8 +92,8 @@ impl Entries {
             let mut block = all[c].lock().unwrap_or_else(|e| e.into_inner());
             block.subtract_biases(&biases)
         };
-        let done = pool.map(all.len(), &mut || false, || (), |(), c| subtract(c))?;
-        done.unwrap_or_default().into_iter().collect()
+        pool.try_map(all.len(), || Ok(()), |(), c| subtract(c))?;
+        Ok(())
     }
 
     /// Frees all entries.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::entries::Shuffled;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::{
     BlockingSpec, ColouringPlan, ConflictFreeClass, ConflictFreeClasses, EntryBlock, RowBitSets,
     SortedChunk,
@@ -93,25 +93,20 @@ pub(super) fn shuffle(
 fn sorted_chunks(
     spec: &BlockingSpec,
     count: usize,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
     monitor: &dyn Monitor,
     read: ReadEntries<'_>,
 ) -> Result<Vec<SortedChunk>> {
     // Some for every thread, but not too small.
     let size = count.div_ceil(32).clamp(1 << 14, 1 << 17);
     report_progress(monitor, "sorting entries", 0, count as u64)?;
-    let sorted = pool.map(
-        count.div_ceil(size),
-        &mut || monitor.cancelled(),
-        EntryChunk::default,
-        |chunk, c| {
-            let range = c * size..((c + 1) * size).min(count);
-            read(range.clone(), chunk).and_then(|()| SortedChunk::new(spec, chunk, range.start))
-        },
-    )?;
-    let sorted = sorted.ok_or(Error::Cancelled)?.into_iter().collect();
+    let state = || Ok(EntryChunk::default());
+    let sorted = pool.try_map(count.div_ceil(size), state, |chunk, c| {
+        let range = c * size..((c + 1) * size).min(count);
+        read(range.clone(), chunk).and_then(|()| SortedChunk::new(spec, chunk, range.start))
+    })?;
     report_progress(monitor, "sorting entries", count as u64 / 2, count as u64)?;
-    sorted
+    Ok(sorted)
 }
 
 /// Copies `count` entries into blocks. Threads first sort chunks by block, then each block collects its part
@@ -119,20 +114,22 @@ fn sorted_chunks(
 pub(super) fn sort_into_blocks(
     spec: &Arc<BlockingSpec>,
     count: usize,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
     monitor: &dyn Monitor,
     read: ReadEntries<'_>,
 ) -> Result<Vec<EntryBlock>> {
     let sorted = sorted_chunks(spec, count, pool, monitor, read)?;
     // One thread builds all blocks of a part, so that their memory is near the thread that will run them.
     let part = |p: usize| (p..spec.block_count()).step_by(spec.parts_per_axis);
+    let stop = pool.stop();
     let build = |(): &mut (), p: usize| -> Result<Vec<EntryBlock>> {
-        part(p)
+        let until_stop = part(p).take_while(|_| !stop.requested());
+        until_stop
             .map(|block| EntryBlock::new(spec, &sorted, block))
             .collect()
     };
     let mut blocks: Vec<EntryBlock> = Vec::new();
-    for part in compute_all(spec.parts_per_axis, pool, monitor, || (), build)? {
+    for part in pool.try_map(spec.parts_per_axis, || Ok(()), build)? {
         blocks.extend(part);
     }
     stable_sort_by_key(&mut blocks, &EntryBlock::index);
@@ -146,35 +143,20 @@ pub(super) fn colour_into_classes(
     spec: &Arc<BlockingSpec>,
     count: usize,
     longest_row: usize,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
     monitor: &dyn Monitor,
     read: ReadEntries<'_>,
 ) -> Result<ConflictFreeClasses> {
     let plan = ColouringPlan::new(&spec.row_counts, count, longest_row);
     let sorted = sorted_chunks(&spec.random_shards(plan.shards), count, pool, monitor, read)?;
     let shard = |(): &mut (), s| plan.colour_shard(spec, &sorted, s);
-    let shards = compute_all(plan.shards, pool, monitor, || (), shard)?;
+    let shards = pool.try_map(plan.shards, || Ok(()), shard)?;
     drop(sorted);
     let colouring = plan.combine(spec, shards)?;
     let class = |rows: &mut RowBitSets, c| ConflictFreeClass::new(spec, &colouring, c, rows);
-    let classes = compute_all(colouring.count(), pool, monitor, RowBitSets::default, class)?;
+    let row_sets = || Ok(RowBitSets::default());
+    let classes = pool.try_map(colouring.count(), row_sets, class)?;
     Ok(ConflictFreeClasses::new(spec, classes))
-}
-
-/// Computes `count` items on all threads, each of which creates its own state, and returns them in order.
-fn compute_all<S, T: Send>(
-    count: usize,
-    pool: &ThreadPool,
-    monitor: &dyn Monitor,
-    state: impl Fn() -> S + Sync,
-    compute: impl Fn(&mut S, usize) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    let results = pool.map(count, &mut || monitor.cancelled(), state, compute)?;
-    let mut items = Vec::with_capacity(count);
-    for result in results.ok_or(Error::Cancelled)? {
-        items.push(result?);
-    }
-    Ok(items)
 }
 
 #[cfg(test)]

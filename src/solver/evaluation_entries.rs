@@ -24,7 +24,7 @@ pub(super) fn held_out_entries(
     model: &Model,
     standardization: &Standardization,
     split: HoldoutSplit,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
     monitor: &dyn Monitor,
 ) -> Result<Entries> {
     let (maps, tensor) = (problem.row_maps(), problem.tensor());
@@ -41,7 +41,7 @@ pub(super) fn given_entries(
     view: &CooView<'_>,
     model: &Model,
     standardization: &Standardization,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
     monitor: &dyn Monitor,
 ) -> Result<Entries> {
     let order = model.order();

@@ -1,6 +1,6 @@
 //! The entry point of a fit: checks the input, resolves options and starting values, and runs the driver.
 
-use super::driver::{Clock, Fit, FitState};
+use super::driver::{Clock, Fit, FitMonitor, FitState};
 use super::holdout_split::HoldoutSplit;
 use super::hyperparameters::resolve_options;
 use super::input::{FitInput, FitSummary};
@@ -21,6 +21,10 @@ const MIN_TRAINING_ENTRIES: u64 = 3;
 /// `monitor` sees the preparations and can cancel them with an error; later its cancellation ends the
 /// fit, in the middle of an epoch if need be, with the model of the epoch before. `observer` sees
 /// epochs and events and can end the fit after an epoch with the model as it is.
+///
+/// The option `time_limit` counts from the call. Once it has passed, the fit completes the model of the
+/// last complete epoch, or that of the initial values, for about half a second and returns it. It fails
+/// if there are no initial values half a second after the limit.
 pub fn fit(
     problem: &Problem<'_>,
     options: &Options,
@@ -28,24 +32,47 @@ pub fn fit(
     observer: &mut dyn Observer,
     monitor: &dyn Monitor,
 ) -> Result<(Model, FitSummary)> {
+    // The time of the preparations counts.
+    let clock = Clock::start();
     check(problem, options, input)?;
-    let mut state = FitState {
+    let state = FitState {
         checkpoint: input.resume.as_deref().map(load_checkpoint).transpose()?,
-        // The time of the preparations counts.
-        clock: Some(Clock::start()),
         ..FitState::default()
     };
-    warn_of_constant_matrices(problem, &mut state.record, observer);
     let options = match &state.checkpoint {
         Some((saved_model, saved)) => {
             Progress::from_checkpoint(saved, input)?;
             resumed_options(options, saved_model.options())?
         }
+        None => options.clone(),
+    };
+    let monitor = FitMonitor::new(monitor, clock, options.time_limit);
+    fit_with_monitor(problem, &options, input, state, observer, &monitor).map_err(|e| match e {
+        Error::Cancelled if !monitor.is_cancelled_by_caller() => Error::argument(format!(
+            "time_limit = {}: the time was up before the first epoch, so there is no model; increase it, or lower the \
+             rank, which decides how long the preparations take",
+            options.time_limit
+        )),
+        e => e,
+    })
+}
+
+fn fit_with_monitor(
+    problem: &Problem<'_>,
+    options: &Options,
+    input: &FitInput<'_>,
+    mut state: FitState,
+    observer: &mut dyn Observer,
+    monitor: &FitMonitor<'_>,
+) -> Result<(Model, FitSummary)> {
+    warn_of_constant_matrices(problem, &mut state.record, observer);
+    let options = match &state.checkpoint {
+        Some(_) => options.clone(),
         None => resolve(problem, options, input, &mut state, monitor)?,
     };
     state.holdout = holdout_split(&options);
     let mut fit = Fit::new(problem, &options, input, state, observer, monitor)?;
-    let reason = fit.run(observer, monitor)?;
+    let reason = fit.run(observer)?;
     fit.save_last_checkpoint(observer)?;
     fit.finish(reason, observer)
 }
@@ -56,13 +83,13 @@ fn resolve(
     options: &Options,
     input: &FitInput<'_>,
     state: &mut FitState,
-    monitor: &dyn Monitor,
+    monitor: &FitMonitor<'_>,
 ) -> Result<Options> {
-    let resolved = resolve_options(problem, options, input.init, state.clock, monitor)?;
+    let resolved = resolve_options(problem, options, input.init, monitor)?;
     state.standardization = resolved.standardization;
     let options = resolved.options;
     if let Some(start) = resolved.start {
-        state.start = Some(start.initial_model(problem, &options)?);
+        state.start = Some(start.initial_model(problem, &options, monitor)?);
     }
     Ok(options)
 }

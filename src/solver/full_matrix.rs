@@ -115,7 +115,7 @@ impl FullMatrix {
         &self,
         rows: &FactorMatrix,
         columns: &FactorMatrix,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<f64> {
         let count = self.by_row.row_count();
         let u = row_moments(rows, count, &[], pool)?;
@@ -124,7 +124,6 @@ impl FullMatrix {
         let unobserved = dot(&self.unobserved_column_sum(columns), &u.sum);
         let observed = pool.map(
             count.div_ceil(ROWS_PER_TASK),
-            &mut || false,
             || (),
             |(), p| {
                 let mut sum = 0.0;
@@ -139,7 +138,7 @@ impl FullMatrix {
                 sum
             },
         )?;
-        let observed: f64 = observed.unwrap_or_default().iter().sum();
+        let observed: f64 = observed.iter().sum();
         // Rounding can make the error of a perfect fit negative.
         Ok((self.sum_of_squares() - 2.0 * unobserved + gram_product + observed).max(0.0))
     }

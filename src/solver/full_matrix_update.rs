@@ -15,6 +15,7 @@ use crate::kernel::{ModeCsr, Regularizer};
 use crate::linalg::{CoordinateDescent, WARM_START_PASSES, dot, inverse};
 use crate::model::{FactorMatrix, Model};
 use crate::parallel::ThreadPool;
+use crate::progress::{Monitor, StopFlag, check_cancelled};
 
 /// Number of rows or columns that a thread takes at a time.
 const ROWS_PER_TASK: usize = 128;
@@ -25,7 +26,7 @@ pub(super) fn before_epoch(
     data: &Data,
     eta: f64,
     regularizer: Regularizer,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<()> {
     solve_columns(model, data, regularizer, pool)?;
     update_rows(model, data, 0.5 * eta, regularizer, pool)
@@ -37,7 +38,7 @@ pub(super) fn after_epoch(
     data: &Data,
     eta: f64,
     regularizer: Regularizer,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<()> {
     update_rows(model, data, 0.5 * eta, regularizer, pool)?;
     solve_columns(model, data, regularizer, pool)
@@ -60,17 +61,21 @@ fn for_rows<S>(
     rows: &mut [f32],
     count: usize,
     stride: usize,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
     state: impl Fn() -> S + Sync,
-    update: impl Fn(&mut S, usize, &mut [f32]) + Sync,
+    update: impl Fn(&mut S, usize, &mut [f32]) -> Result<()> + Sync,
 ) -> Result<()> {
     let tasks = rows[..count * stride].chunks_mut(ROWS_PER_TASK * stride);
     let tasks: Vec<Mutex<&mut [f32]>> = tasks.map(Mutex::new).collect();
-    pool.map(tasks.len(), &mut || false, state, |state, t| {
+    let stop = pool.stop();
+    let state = || Ok(state());
+    pool.try_map(tasks.len(), state, |state, t| {
         let mut task = tasks[t].lock().unwrap_or_else(|e| e.into_inner());
         for (k, row) in task.chunks_exact_mut(stride).enumerate() {
-            update(state, t * ROWS_PER_TASK + k, row);
+            check_cancelled(stop)?;
+            update(state, t * ROWS_PER_TASK + k, row)?;
         }
+        Ok(())
     })?;
     Ok(())
 }
@@ -80,7 +85,7 @@ fn solve_columns(
     model: &mut Model,
     data: &Data,
     regularizer: Regularizer,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<()> {
     for (m, matrix) in data.matrices.iter().enumerate() {
         let weight = f64::from(matrix.weight);
@@ -96,7 +101,9 @@ fn solve_columns(
         if !regularizer.l1 {
             (0..rank).for_each(|j| a[j * rank + j] += penalty);
         }
-        let inverse = (!regularizer.l1 && !regularizer.nonneg).then(|| inverse(rank, &a));
+        let is_linear = !regularizer.l1 && !regularizer.nonneg;
+        let inverse = is_linear.then(|| inverse(rank, &a, pool.monitor()));
+        let inverse = inverse.transpose()?;
         let problem = CoordinateDescent {
             nonneg: regularizer.nonneg,
             l1: if regularizer.l1 { penalty } else { 0.0 },
@@ -132,6 +139,7 @@ fn solve_columns(
                     }
                 }
                 column.iter_mut().zip(&*x).for_each(|(v, &x)| *v = x as f32);
+                Ok(())
             },
         )?;
     }
@@ -176,7 +184,7 @@ fn update_rows(
     data: &Data,
     eta: f64,
     regularizer: Regularizer,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<()> {
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let all = data.matrices.iter().zip(&model.matrices);
@@ -217,7 +225,7 @@ fn update_rows(
         };
         let count = mode.rows.len();
         let state = || (Vec::new(), vec![0.0; rank], vec![0.0; rank]);
-        let rows = mode.factor.as_mut_slice()?;
+        let (rows, stop) = (mode.factor.as_mut_slice()?, pool.stop());
         for_rows(
             rows,
             count,
@@ -229,7 +237,7 @@ fn update_rows(
                 for term in &update.matrices {
                     add_observed(&term.full.by_row, i, term.columns, term.weight, s);
                 }
-                update.apply(i, cache, s, end, &mut row[..rank]);
+                update.apply(i, cache, s, end, &mut row[..rank], stop)
             },
         )?;
     }
@@ -246,18 +254,23 @@ impl RowUpdate<'_> {
         s: &[f64],
         end: &mut [f64],
         row: &mut [f32],
-    ) {
+        stop: &StopFlag,
+    ) -> Result<()> {
         let (kind, rank) = (self.rows[i], row.len());
         if self.regularizer.nonneg || (self.regularizer.l1 && kind.penalty > 0.0) {
-            return self.apply_constrained(kind, s, row);
+            self.apply_constrained(kind, s, row);
+            return Ok(());
         }
         let cached = cache.iter().position(|(k, _)| *k == kind);
-        let cached = cached.unwrap_or_else(|| {
-            // There are hardly ever more than two kinds of rows.
-            cache.truncate(8);
-            cache.push((kind, self.linear_update(rank, kind)));
-            cache.len() - 1
-        });
+        let cached = match cached {
+            Some(cached) => cached,
+            None => {
+                // There are hardly ever more than two kinds of rows.
+                cache.truncate(8);
+                cache.push((kind, self.linear_update(rank, kind, stop)?));
+                cache.len() - 1
+            }
+        };
         let update = &cache[cached].1;
         end.fill(0.0);
         for (j, by) in update.by.chunks_exact(rank).enumerate() {
@@ -265,6 +278,7 @@ impl RowUpdate<'_> {
             end.iter_mut().zip(by).for_each(|(x, b)| *x += right * b);
         }
         row.iter_mut().zip(&*end).for_each(|(u, &x)| *u = x as f32);
+        Ok(())
     }
 
     /// Returns k and eta of the update. The new row u minimizes k / 2 |u - before|^2 + eta (its part of the loss):
@@ -278,20 +292,25 @@ impl RowUpdate<'_> {
         }
     }
 
-    fn linear_update(&self, rank: usize, kind: FullMatrixRow) -> LinearUpdate {
+    fn linear_update(
+        &self,
+        rank: usize,
+        kind: FullMatrixRow,
+        monitor: &dyn Monitor,
+    ) -> Result<LinearUpdate> {
         let (keep, eta) = self.keep_and_eta(kind);
         let penalty = f64::from(kind.penalty);
         let mut a: Vec<f64> = self.gram.iter().map(|g| eta * g).collect();
         (0..rank).for_each(|j| a[j * rank + j] += keep + eta * penalty);
         let constant = self.right.iter().zip(self.prior_mean);
-        LinearUpdate {
+        Ok(LinearUpdate {
             keep,
             eta,
             constant: constant
                 .map(|(r, &p)| eta * (r + penalty * f64::from(p)))
                 .collect(),
-            by: inverse(rank, &a),
-        }
+            by: inverse(rank, &a, monitor)?,
+        })
     }
 
     /// Updates a row under non-negativity or an L1 penalty, by coordinate descent.

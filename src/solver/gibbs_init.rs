@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::cp_to_tucker::compress;
 use super::default_rank::default_rank;
-use super::driver::{Clock, Fit, FitState, thread_pool};
+use super::driver::{Fit, FitMonitor, FitState, Phase, thread_pool};
 use super::holdout_split::HoldoutSplit;
 use super::input::FitInput;
 use super::observer::{Control, Observer, StopReason};
@@ -65,8 +65,7 @@ impl GibbsStart {
         problem: &Problem<'_>,
         options: &Options,
         held_out: f64,
-        clock: Option<Clock>,
-        monitor: &dyn Monitor,
+        monitor: &FitMonitor<'_>,
     ) -> Result<GibbsStart> {
         let mut o = options.clone();
         (o.algorithm, o.penalty) = (Algorithm::Gibbs, Penalty::L2);
@@ -85,13 +84,12 @@ impl GibbsStart {
         let state = FitState {
             zero_mean_modes: Some([0, 1]),
             holdout: (used < 1.0).then(|| HoldoutSplit::new(held_out, used, o.seed)),
-            clock,
             ..FitState::default()
         };
         let (input, mut burn_in) = (FitInput::default(), BurnIn::default());
         let mut fit = Fit::new(problem, &o, &input, state, &mut (), monitor)?;
-        fit.run(&mut burn_in, monitor)?;
-        if monitor.cancelled() {
+        fit.run(&mut burn_in)?;
+        if monitor.is_cancelled_by_caller() {
             return Err(Error::Cancelled);
         }
         let held_out_error = if count * held_out < MIN_HOLDOUT_ENTRIES {
@@ -100,6 +98,7 @@ impl GibbsStart {
             Some(fit.validation_error()?.powi(2))
         };
         let (model, summary) = fit.finish(StopReason::Epochs, &mut ())?;
+        monitor.enter(Phase::Preparation);
         let errors = &burn_in.squared_errors;
         let last = &errors[errors.len().saturating_sub(BURN_IN_WINDOW)..];
         Ok(GibbsStart {
@@ -152,12 +151,13 @@ impl GibbsStart {
         &self,
         problem: &Problem<'_>,
         options: &Options,
+        monitor: &dyn Monitor,
     ) -> Result<Arc<Model>> {
         if options.model == ModelKind::Cp {
             return Ok(self.model.clone());
         }
         let (mut model, _) = Model::zeros(problem, options)?;
-        compress(&self.model, &mut model, &thread_pool(options))?;
+        compress(&self.model, &mut model, &thread_pool(options, monitor))?;
         Ok(Arc::new(model))
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn row_moments(
     rows: &FactorMatrix,
     count: usize,
     biases: &[f32],
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<RowMoments> {
     /// Number of rows that one task sums.
     const CHUNK_ROWS: usize = 512;
@@ -45,7 +45,6 @@ pub(super) fn row_moments(
     };
     let chunks = pool.map(
         count.div_ceil(CHUNK_ROWS),
-        &mut || false,
         || vec![0.0f64; size],
         |x, chunk| {
             let mut m = zero();
@@ -64,7 +63,7 @@ pub(super) fn row_moments(
         },
     )?;
     let mut total = zero();
-    for m in chunks.unwrap_or_default() {
+    for m in chunks {
         total.sum.iter_mut().zip(m.sum).for_each(|(t, x)| *t += x);
         total
             .outer_products

@@ -2,7 +2,7 @@
 //! short Gibbs chain estimates. That chain also gives the starting values.
 
 use super::default_rank::{default_gibbs_rank, default_rank};
-use super::driver::{Clock, thread_pool};
+use super::driver::{FitMonitor, thread_pool};
 use super::gibbs_init::GibbsStart;
 use super::standardization::Standardization;
 use crate::error::{Error, Result};
@@ -39,8 +39,7 @@ pub(super) fn resolve_options(
     problem: &Problem<'_>,
     options: &Options,
     init: Option<&Model>,
-    clock: Option<Clock>,
-    monitor: &dyn Monitor,
+    monitor: &FitMonitor<'_>,
 ) -> Result<ResolvedOptions> {
     let mut o = options.clone();
     o.clip.get_or_insert(problem.is_bounded());
@@ -91,7 +90,7 @@ pub(super) fn resolve_options(
     // Posterior samples have either sign and say little about a non-negative model.
     let start = if (starts_from_samples || needs_noise) && !o.nonneg {
         let held_out = o.valid_fraction;
-        Some(GibbsStart::sample(problem, &o, held_out, clock, monitor)?)
+        Some(GibbsStart::sample(problem, &o, held_out, monitor)?)
     } else {
         None
     };
@@ -121,7 +120,7 @@ fn standardize(
         ModelKind::Cp => 0.0,
         _ => CORE_ETA_SCALE,
     });
-    let standardization = Standardization::new(problem, o, &thread_pool(o), monitor)?;
+    let standardization = Standardization::new(problem, o, &thread_pool(o, monitor))?;
     if o.lambda_bias.is_empty() {
         o.lambda_bias.clone_from(&standardization.bias_damping);
     }

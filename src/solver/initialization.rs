@@ -13,8 +13,10 @@ use crate::model::{FactorMatrix, Model};
 use crate::options::{Initialization, Options};
 use crate::parallel::ThreadPool;
 use crate::problem::Problem;
+use crate::progress::Monitor;
 use crate::random::RandomStream;
 use crate::sort::stable_sort_by_key;
+use crate::try_alloc::{CORE_ENTRIES, try_collect, try_to_vec};
 use crate::value_range::ValueRange;
 
 /// Fewest rows that a thread fills.
@@ -39,7 +41,7 @@ pub(super) fn fill(
     data: &Data,
     options: &Options,
     zero_mean_modes: [usize; 2],
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<()> {
     if options.start.defines_prior_mean() {
         return fill_identity(model, data, options.seed, zero_mean_modes, pool);
@@ -82,8 +84,11 @@ pub(super) fn fill(
     match model.shape.kind() {
         CoreKind::Full => {
             let entries: usize = model.shape.ranks().iter().product();
-            let dense: Vec<f32> = (0..entries).map(|_| sample(&mut s, size)).collect();
-            model.core.copy_from_slice(&model.shape.padded_core(&dense));
+            let samples = (0..entries).map(|_| sample(&mut s, size));
+            let dense: Vec<f32> = try_collect(entries, samples, CORE_ENTRIES)?;
+            model
+                .core
+                .copy_from_slice(&model.shape.padded_core(&dense)?);
         }
         CoreKind::Diagonal => {
             let rank = model.shape.ranks()[0];
@@ -136,9 +141,9 @@ fn fill_identity(
     data: &Data,
     seed: u64,
     zero_mean_modes: [usize; 2],
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<()> {
-    let core = model.shape.identity();
+    let core = model.shape.identity()?;
     model.core.copy_from_slice(&core);
     let size = FACTOR_DEVIATION * data.deviation.sqrt();
     for (n, mode) in model.modes.iter_mut().enumerate() {
@@ -168,7 +173,7 @@ fn fill_rows(
     count: usize,
     seed: u64,
     stream: u64,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
     sample: impl Fn(&mut RandomStream) -> f32 + Sync,
 ) -> Result<()> {
     let (rank, stride) = (rows.rank(), rows.stride());
@@ -178,9 +183,13 @@ fn fill_rows(
         .chunks_mut(rows_per_task * stride)
         .map(Mutex::new)
         .collect();
+    let stop = pool.stop();
     let fill = |t: usize| {
         let mut rows = tasks[t].lock().unwrap_or_else(|e| e.into_inner());
         for (i, row) in rows.chunks_exact_mut(stride).enumerate() {
+            if i % MIN_ROWS_PER_TASK == 0 && stop.requested() {
+                break;
+            }
             let mut s = RandomStream::new(&[
                 seed,
                 stream_ids::INITIALIZATION,
@@ -190,7 +199,7 @@ fn fill_rows(
             row[..rank].iter_mut().for_each(|x| *x = sample(&mut s));
         }
     };
-    pool.map(tasks.len(), &mut || false, || (), |(), t| fill(t))?;
+    pool.map(tasks.len(), || (), |(), t| fill(t))?;
     Ok(())
 }
 
@@ -216,6 +225,7 @@ pub(super) fn from_model(
     init: &Model,
     standardization: &Standardization,
     warm_start: WarmStart,
+    monitor: &dyn Monitor,
 ) -> Result<()> {
     let is_smaller = warm_start.allows_smaller_rank
         && [&init.shape, &model.shape].map(|s| s.kind()) == [CoreKind::Diagonal; 2]
@@ -233,7 +243,7 @@ pub(super) fn from_model(
     standardization.convert_model(&mut balanced, ValueUnits::Standardized)?;
     if !has_prior_means(init) {
         // No single learning rate suits factors of norm 1 and a large core.
-        reparametrization::rebalance(&mut balanced)?;
+        reparametrization::rebalance(&mut balanced, monitor)?;
     }
     let core_len = if is_smaller {
         init.shape.ranks()[0]
@@ -275,7 +285,7 @@ pub(super) fn set_prior_means(
     options: &Options,
     zero_mean_modes: [usize; 2],
     from_identity: bool,
-) {
+) -> Result<()> {
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let starts_at_1 = from_identity && !zero_mean_modes.contains(&n);
         mode.prior.linear = match options.start {
@@ -286,10 +296,11 @@ pub(super) fn set_prior_means(
         };
     }
     model.core_prior_mean = match (options.start, model.shape.kind()) {
-        (Initialization::Gibbs, CoreKind::Full) => model.core.to_vec(),
-        (Initialization::Identity, CoreKind::Full) if from_identity => model.shape.identity(),
+        (Initialization::Gibbs, CoreKind::Full) => try_to_vec(&model.core, CORE_ENTRIES)?,
+        (Initialization::Identity, CoreKind::Full) if from_identity => model.shape.identity()?,
         _ => Vec::new(),
     };
+    Ok(())
 }
 
 /// Copies the rows of indices that both factors have.

@@ -11,6 +11,7 @@ use crate::kernel::{
 use crate::model::Model;
 use crate::options::{Options, Penalty};
 use crate::parallel::ThreadPool;
+use crate::progress::steps_per_poll;
 use crate::simd::{LANES, Level};
 use crate::value_range::ValueRange;
 
@@ -29,9 +30,9 @@ pub(super) fn tensor_squared_errors(
     entries: &Entries,
     standardization: &Standardization,
     level: Level,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<SquaredErrors> {
-    let shape = &model.shape;
+    let (shape, stop) = (&model.shape, pool.stop());
     let clip = standardization.standardized_range(model.range);
     let biases: Vec<&[f32]> = standardization.biases.iter().map(Vec::as_slice).collect();
     let [plain, clipped] = match entries {
@@ -44,7 +45,7 @@ pub(super) fn tensor_squared_errors(
                 });
             };
             let layout = CoreLayout::tensor(shape, first.spec().fiber_mode);
-            let core = layout.to_fiber_first(&model.core);
+            let core = layout.to_fiber_first(&model.core)?;
             let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
             let model = BlockModel {
                 layout: &layout,
@@ -52,21 +53,26 @@ pub(super) fn tensor_squared_errors(
                 rows: &rows,
                 level,
             };
-            sum_chunks(blocks.len(), pool, BlockScratch::default, |scratch, b| {
-                squared_residuals(&blocks[b], &model, clip, &biases, scratch)
+            let scratch = || Ok(BlockScratch::default());
+            sum_chunks(blocks.len(), pool, scratch, |scratch, b| {
+                squared_residuals(&blocks[b], &model, clip, &biases, scratch, stop)
             })?
         }
         Entries::Shuffled(entries) => {
             let state = || {
-                (
-                    TensorKernel::new(shape, Method::Shared(level)),
+                Ok((
+                    TensorKernel::new(shape, Method::Shared(level))?,
                     vec![0.0f32; shape.rows_len()],
-                )
+                ))
             };
+            let entries_per_poll = steps_per_poll(shape.core_len());
             let count = entries.len().div_ceil(CHUNK);
             sum_chunks(count, pool, state, |(kernel, rows), c| {
                 let (mut plain, mut clipped) = (0.0, 0.0);
                 for i in c * CHUNK..((c + 1) * CHUNK).min(entries.len()) {
+                    if i % entries_per_poll == 0 && stop.requested() {
+                        break;
+                    }
                     for (n, &row) in entries.row(i).iter().enumerate() {
                         rows[shape.row(n)]
                             .copy_from_slice(model.modes[n].factor.padded_row(row as usize));
@@ -80,7 +86,7 @@ pub(super) fn tensor_squared_errors(
                     clipped +=
                         weight * (value + bias - (x + bias).clamp(clip.min, clip.max)).powi(2);
                 }
-                [plain, clipped]
+                Ok([plain, clipped])
             })?
         }
     };
@@ -93,7 +99,7 @@ fn matrix_squared_error(
     m: usize,
     data: &MatrixData,
     level: Level,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<f64> {
     let rows = &model.modes[data.mode].factor;
     let graph = data.kind.is_graph();
@@ -126,20 +132,22 @@ fn matrix_squared_error(
                 rows: &both,
                 level,
             };
-            sum_chunks(blocks.len(), pool, BlockScratch::default, |scratch, b| {
-                let [plain, _] = squared_residuals(&blocks[b], &model, unbounded, &[], scratch);
-                [plain]
+            let (stop, scratch) = (pool.stop(), || Ok(BlockScratch::default()));
+            sum_chunks(blocks.len(), pool, scratch, |scratch, b| {
+                let [plain, _] =
+                    squared_residuals(&blocks[b], &model, unbounded, &[], scratch, stop)?;
+                Ok([plain])
             })?
         }
         Entries::Blocks(_) | Entries::Classes(_) => sum_chunks(
             data.entries.blocks().len(),
             pool,
-            || (),
+            || Ok(()),
             |(), c| {
                 let mut sum = 0.0;
                 data.entries.blocks()[c]
                     .for_each_entry(|rows, y, w| sum += entry_error(rows[0], rows[1], y, w));
-                [sum]
+                Ok([sum])
             },
         )?,
         Entries::Shuffled(entries) => {
@@ -147,14 +155,14 @@ fn matrix_squared_error(
             sum_chunks(
                 count,
                 pool,
-                || (),
+                || Ok(()),
                 |(), c| {
                     let range = c * CHUNK..((c + 1) * CHUNK).min(entries.len());
                     let each = range.map(|i| {
                         let row = entries.row(i);
                         entry_error(row[0], row[1], entries.values[i], entries.weight(i))
                     });
-                    [each.sum()]
+                    Ok([each.sum()])
                 },
             )?
         }
@@ -169,7 +177,7 @@ fn penalty(
     prior_mean: &[f32],
     kind: Penalty,
     weight: &(dyn Fn(usize) -> f64 + Sync),
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<f64> {
     // Smaller chunks are not worth the threads.
     const FLOATS_PER_CHUNK: usize = 32 * CHUNK;
@@ -179,10 +187,10 @@ fn penalty(
     let [sum] = sum_chunks(
         chunks.len(),
         pool,
-        || (),
+        || Ok(()),
         |(), c| {
             let each = chunks[c].chunks_exact(stride).enumerate();
-            [each
+            let sum = each
                 .map(|(i, row)| {
                     let off = row.iter().zip(prior_mean).map(|(x, p)| f64::from(x - p));
                     weight(c * rows_per_chunk + i)
@@ -191,14 +199,19 @@ fn penalty(
                             Penalty::L1 => 2.0 * off.map(f64::abs).sum::<f64>(),
                         }
                 })
-                .sum()]
+                .sum();
+            Ok([sum])
         },
     )?;
     Ok(sum)
 }
 
 /// Computes the penalty of the biases: half their squares times the damping of their mode.
-pub(super) fn bias_penalty(biases: &[Vec<f32>], damping: &[f64], pool: &ThreadPool) -> Result<f64> {
+pub(super) fn bias_penalty(
+    biases: &[Vec<f32>],
+    damping: &[f64],
+    pool: &ThreadPool<'_>,
+) -> Result<f64> {
     let mut size = 0.0;
     for (mode, &lambda) in biases.iter().zip(damping) {
         size += penalty(mode, &[0.0], Penalty::L2, &|_| lambda, pool)?;
@@ -213,7 +226,7 @@ pub(super) fn objective(
     tensor_squared_error: f64,
     options: &Options,
     level: Level,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<f64> {
     let kind = options.penalty;
     let mut size = tensor_squared_error;

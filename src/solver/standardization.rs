@@ -18,7 +18,6 @@ use crate::model::{FactorMatrix, Model, ParameterSnapshot};
 use crate::options::{Algorithm, Options};
 use crate::parallel::ThreadPool;
 use crate::problem::{CoupledMatrix, EntryChunk, EntrySource, MatrixKind, Problem};
-use crate::progress::Monitor;
 use crate::try_alloc::{try_with_capacity, try_zeroed};
 use crate::value_range::ValueRange;
 
@@ -85,8 +84,7 @@ impl Standardization {
     pub(super) fn new(
         problem: &Problem<'_>,
         options: &Options,
-        pool: &ThreadPool,
-        monitor: &dyn Monitor,
+        pool: &ThreadPool<'_>,
     ) -> Result<Standardization> {
         let samples_baseline = options.algorithm == Algorithm::Gibbs;
         // Values that must stay non-negative are left as they are.
@@ -117,11 +115,11 @@ impl Standardization {
             matrices: Vec::new(),
         };
         if options.biases && !options.nonneg && !samples_baseline {
-            standardization.fit_biases(problem, options, pool, monitor)?;
+            standardization.fit_biases(problem, options, pool)?;
         }
         for matrix in problem.matrices() {
             let matrix = if subtracts_mean && !matrix.kind.is_graph() {
-                MatrixStandardization::new(problem, matrix)?
+                MatrixStandardization::new(problem, matrix, pool)?
             } else {
                 MatrixStandardization::identity()
             };
@@ -139,8 +137,7 @@ impl Standardization {
         &mut self,
         problem: &Problem<'_>,
         options: &Options,
-        pool: &ThreadPool,
-        monitor: &dyn Monitor,
+        pool: &ThreadPool<'_>,
     ) -> Result<()> {
         let bias_options = BiasOptions {
             damping: problem
@@ -149,7 +146,7 @@ impl Standardization {
             sweeps: BIAS_SWEEPS,
             mean: Some(self.mean),
         };
-        let (model, fit) = fit_and_measure(problem, &bias_options, pool, monitor)?;
+        let (model, fit) = fit_and_measure(problem, &bias_options, pool)?;
         for n in 0..problem.order() {
             let biases = model.biases(n);
             let mut scaled = try_with_capacity(biases.len() + 1, "biases")?;
@@ -310,22 +307,28 @@ impl MatrixStandardization {
     }
 
     /// Computes the damped mean of each column and the scale of the residuals.
-    fn new(problem: &Problem<'_>, matrix: &CoupledMatrix<'_>) -> Result<MatrixStandardization> {
+    fn new(
+        problem: &Problem<'_>,
+        matrix: &CoupledMatrix<'_>,
+        pool: &ThreadPool<'_>,
+    ) -> Result<MatrixStandardization> {
         const CHUNK: usize = 1 << 16;
         let columns: &RowMap = matrix.columns.rows();
         let maps = [problem.row_maps()[matrix.mode], columns];
-        let mut sums: Vec<(f64, f64)> = vec![(0.0, 0.0); columns.len()];
+        let mut sums: Vec<[f64; 2]> = try_zeroed(columns.len(), "columns")?;
         let mut chunk = EntryChunk::default();
         let n = matrix.entries.len();
         let (mut sum_of_values, mut sum_of_squares, mut total_weight) = (0.0, 0.0, 0.0);
         for start in (0..n).step_by(CHUNK) {
+            pool.check_cancelled()?;
             matrix
                 .entries
                 .read_chunk(&maps, start..(start + CHUNK).min(n), &mut chunk)?;
             for (k, (&value, &column)) in chunk.values.iter().zip(&chunk.rows[1]).enumerate() {
                 let (value, weight) = (f64::from(value), f64::from(chunk.weight(k)));
                 let sum = &mut sums[column as usize];
-                (sum.0, sum.1) = (sum.0 + weight * value, sum.1 + weight);
+                sum[0] += weight * value;
+                sum[1] += weight;
                 sum_of_values += weight * value;
                 sum_of_squares += weight * (value * value);
                 total_weight += weight;
@@ -334,7 +337,7 @@ impl MatrixStandardization {
         // Unobserved positions of a full matrix count as zeros.
         if matrix.kind == MatrixKind::Full {
             let rows = maps[0].len() as f64;
-            sums.iter_mut().for_each(|sum| sum.1 = rows);
+            sums.iter_mut().for_each(|sum| sum[1] = rows);
             total_weight = rows * sums.len() as f64;
         }
         // Avoids 0 / 0 for a matrix without entries.
@@ -346,7 +349,7 @@ impl MatrixStandardization {
         let mean = sum_of_values / total_weight;
         let mut offsets: Vec<f32> = try_zeroed(columns.len(), "offsets")?;
         let mut explained = 0.0;
-        for (offset, (sum, count)) in offsets.iter_mut().zip(&sums) {
+        for (offset, [sum, count]) in offsets.iter_mut().zip(&sums) {
             *offset = ((sum + OFFSET_DAMPING * mean) / (count + OFFSET_DAMPING)) as f32;
             let x = f64::from(*offset);
             explained += 2.0 * x * sum - count * x * x;
@@ -399,8 +402,7 @@ mod tests {
         let view = CooView::new("t", &[6, 10], &[&rows, &columns], Values::F64(&values)).unwrap();
         let problem = Problem::builder(view).build(&()).unwrap();
         let pool = ThreadPool::new(1, false, 0);
-        let standardization =
-            Standardization::new(&problem, &Options::default(), &pool, &()).unwrap();
+        let standardization = Standardization::new(&problem, &Options::default(), &pool).unwrap();
         assert_eq!(standardization.scale, 64.0);
         // Damped biases leave part of the row effects in the residual.
         assert!(

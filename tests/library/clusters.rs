@@ -37,8 +37,8 @@ fn row(model: &Model, n: usize, at: usize) -> Vec<f64> {
 /// Returns the contribution of each concept of mode 1 to the prediction at these compact rows, by definition.
 fn contributions(model: &Model, position: [usize; 3]) -> Vec<f64> {
     let rows: Vec<Vec<f64>> = (0..3).map(|n| row(model, n, position[n])).collect();
-    let core = model.shape().dense_core(model.core());
-    let ranks = model.shape().ranks();
+    let core = model.shape().dense_core(model.core()).unwrap();
+    let ranks = &model.shape().ranks();
     let mut sums = vec![0.0; ranks[1]];
     for (at, &g) in core.iter().enumerate() {
         let (i, j, k) = (
@@ -90,7 +90,7 @@ fn concept_strength_is_the_rms_of_its_contribution() {
                 top: 4,
                 ..ConceptOptions::new(1)
             };
-            let found = describe_concepts(model, &concept_options).unwrap();
+            let found = describe_concepts(model, &concept_options, &()).unwrap();
             assert_eq!(found.concepts.len(), rank);
             let strengths: Vec<f64> = found.concepts.iter().map(|c| c.strength).collect();
             assert!(strengths.windows(2).all(|w| w[0] >= w[1]));
@@ -154,8 +154,8 @@ fn concept_strength_is_the_rms_of_its_contribution() {
             // With one free mode the profile R of the paper is a matrix, scaled by the sizes of the columns.
             assert_eq!(found.profile.is_some(), given.len() == 1);
             if let Some(profile) = &found.profile {
-                let core = model.shape().dense_core(model.core());
-                let ranks = model.shape().ranks();
+                let core = model.shape().dense_core(model.core()).unwrap();
+                let ranks = &model.shape().ranks();
                 let user = row(model, 0, 9);
                 let size = |n: usize, j: usize| -> f64 {
                     let all = fraction[n].iter().enumerate();
@@ -177,8 +177,8 @@ fn concept_strength_is_the_rms_of_its_contribution() {
             given: vec![(1, 3)],
             ..ConceptOptions::new(1)
         };
-        assert!(describe_concepts(model, &same).is_err());
-        assert!(describe_concepts(model, &ConceptOptions::new(3)).is_err());
+        assert!(describe_concepts(model, &same, &()).is_err());
+        assert!(describe_concepts(model, &ConceptOptions::new(3), &()).is_err());
     }
 }
 

@@ -58,7 +58,7 @@ fn core(model: &Model) -> Vec<(Vec<usize>, f64)> {
             .map(|(p, &g)| (vec![p; ranks.len()], f64::from(g)))
             .collect();
     }
-    let dense = model.shape().dense_core(model.core());
+    let dense = model.shape().dense_core(model.core()).unwrap();
     let index_of = |mut at: usize| {
         let mut index = vec![0; ranks.len()];
         for n in (0..ranks.len()).rev() {
@@ -139,7 +139,7 @@ fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
         given: given.to_vec(),
         ..ConceptOptions::new(mode)
     };
-    let found = describe_concepts(model, &concept_options).unwrap();
+    let found = describe_concepts(model, &concept_options, &()).unwrap();
     assert_eq!((found.mode, found.concepts.len()), (mode, rank));
     let near = 1e-5 * found.concepts[0].strength;
     assert!(near > 0.0);
@@ -192,7 +192,7 @@ fn concepts_match_brute_force_for_all_orders_and_models() {
                 }
                 if nonneg {
                     let all = (0..dims.len())
-                        .map(|n| describe_concepts(&model, &ConceptOptions::new(n)).unwrap());
+                        .map(|n| describe_concepts(&model, &ConceptOptions::new(n), &()).unwrap());
                     let mut all = all.flat_map(|found| found.concepts);
                     assert!(
                         all.all(|c| !c.sign_flipped),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::common::workspace_root;
 
 /// Layers of the library, lowest first. A layer may import only itself and the layers before it.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 21] = [
     "error",
     "nearest_name",
     "progress",
@@ -27,6 +27,8 @@ const LAYERS: [&str; 20] = [
     "predict",
     "discover",
     "ffi",
+    // Unit tests of all layers together.
+    "cancellation_tests",
 ];
 
 /// Folders and files that may contain `allow(unsafe_code)`: vectors, kernels, memory maps, threads and the C boundary.

@@ -62,8 +62,8 @@ fn row(model: &Model, n: usize, index: u32) -> Vec<f64> {
 /// Computes the prediction of a model without samples by definition, with mean and biases if `baseline`.
 fn value(model: &Model, index: &[u32], baseline: bool) -> f64 {
     let rows: Vec<Vec<f64>> = (0..3).map(|n| row(model, n, index[n])).collect();
-    let core = model.shape().dense_core(model.core());
-    let ranks = model.shape().ranks();
+    let core = model.shape().dense_core(model.core()).unwrap();
+    let ranks = &model.shape().ranks();
     let mut sum = 0.0;
     for (at, &g) in core.iter().enumerate() {
         let (i, j, k) = (

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::input::mode_from_one;
 use crate::outcome::Outcome;
 use crate::output::{Output, format_number, printable};
+use crate::progress::Progress;
 use crate::row_names::{NameArguments, column_names_of_model, mode_and_row, row_json};
 
 /// Number of strongest and of weakest concepts printed with `--for` by default.
@@ -60,7 +61,7 @@ pub(crate) struct Arguments {
     matrix_names: Vec<String>,
 }
 
-pub(super) fn run(a: &Arguments, out: &mut Output) -> Result<Outcome> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let names = a.names.row_names(&model, &[a.model.as_path()])?;
     let columns = column_names_of_model(&a.matrix_names, &model, &a.model, 0)?;
@@ -75,7 +76,7 @@ pub(super) fn run(a: &Arguments, out: &mut Output) -> Result<Outcome> {
         top: a.top,
         min_entries: a.min_entries,
     };
-    let found = describe_concepts(&model, &options)?;
+    let found = describe_concepts(&model, &options, progress)?;
     let all = found.concepts.len();
     let ends = match (a.ends, options.given.is_empty()) {
         (Some(0), _) => {

@@ -133,7 +133,7 @@ pub(crate) fn run(
         Command::FoldIn(a) => fold_in::run(a, progress, output),
         Command::Recommend(a) => recommend::run(a, progress, output),
         Command::Similar(a) => similar::run(a, progress, output),
-        Command::Concepts(a) => concepts::run(a, output),
+        Command::Concepts(a) => concepts::run(a, progress, output),
         Command::Clusters(a) => clusters::run(a, progress, output),
         Command::Report(a) => report::run(a, progress, output),
         Command::Batch(a) => batch::run(a, progress, output),

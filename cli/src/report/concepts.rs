@@ -29,7 +29,7 @@ impl PageContext<'_> {
                 top: self.options.top,
                 ..ConceptOptions::new(n)
             };
-            let found = describe_concepts(model, &options)?.concepts;
+            let found = describe_concepts(model, &options, self.monitor)?.concepts;
             let largest_strength = found.first().map_or(0.0, |c| c.strength);
             let _ = writeln!(
                 out,

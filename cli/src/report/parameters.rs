@@ -200,7 +200,7 @@ impl PageContext<'_> {
                 top: 0,
                 ..ConceptOptions::new(n)
             };
-            let concepts = describe_concepts(self.model, &options)?.concepts;
+            let concepts = describe_concepts(self.model, &options, self.monitor)?.concepts;
             let columns = concepts.iter().map(|c| c.column).take(MAX_COLUMNS);
             let columns: Vec<usize> = columns.collect();
             let order_note = if rank > MAX_COLUMNS {

@@ -15,9 +15,9 @@ mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::parallel::ThreadPool;
-use crate::progress::Monitor;
+use crate::progress::{Monitor, check_cancelled};
 use assignment::ChunkSums;
 
 pub(super) use lloyd::{Clustering, KMeansTask};
@@ -28,12 +28,11 @@ const MIN_CHUNKS_TO_SHARE: usize = 16;
 
 /// Runs k-means tasks with restarts on a thread pool.
 pub(super) struct KMeansRunner<'a> {
-    pub pool: &'a ThreadPool,
+    pub pool: &'a ThreadPool<'a>,
     /// The number of runs per task.
     pub restarts: usize,
     /// The name of the work in progress reports.
     pub phase: &'a str,
-    pub monitor: &'a dyn Monitor,
 }
 
 impl KMeansRunner<'_> {
@@ -47,14 +46,11 @@ impl KMeansRunner<'_> {
         let restarts = self.restarts.max(1);
         let total = tasks.len() * restarts;
         let done = AtomicU64::new(0);
-        let mut is_cancelled = || {
+        let report = |monitor: &dyn Monitor| {
             let done = done.load(Ordering::Relaxed);
-            self.monitor.progress(self.phase, done, total as u64);
-            self.monitor.cancelled()
+            monitor.progress(self.phase, done, total as u64);
         };
-        if is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.pool.check_cancelled()?;
         let summarized = |clustering: Clustering| (clustering.within, summarize(clustering));
         let share_chunks = tasks
             .iter()
@@ -62,15 +58,12 @@ impl KMeansRunner<'_> {
         let results: Vec<Result<(f64, T)>> = if share_chunks {
             let mut results = Vec::new();
             for at in 0..total {
-                if is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
+                self.pool.check_cancelled()?;
+                report(self.pool.monitor());
                 let task = &tasks[at / restarts];
                 let in_parallel = |work: &(dyn Fn(usize) -> ChunkSums + Sync)| {
                     let chunks = task.points.chunks();
-                    let stop = &mut || self.monitor.cancelled();
-                    let sums = self.pool.map(chunks, stop, || (), |(), i| work(i))?;
-                    sums.ok_or(Error::Cancelled)
+                    self.pool.map(chunks, || (), |(), i| work(i))
                 };
                 let clustering = lloyd::run(task, (at % restarts) as u64, &in_parallel);
                 results.push(clustering.map(summarized));
@@ -78,18 +71,19 @@ impl KMeansRunner<'_> {
             }
             results
         } else {
+            let stop = self.pool.stop();
             let one_run = |(): &mut (), at: usize| {
                 let task = &tasks[at / restarts];
                 let sequentially = |work: &(dyn Fn(usize) -> ChunkSums + Sync)| {
-                    Ok((0..task.points.chunks()).map(work).collect())
+                    let chunk = |i| check_cancelled(stop).map(|()| work(i));
+                    (0..task.points.chunks()).map(chunk).collect()
                 };
                 let clustering = lloyd::run(task, (at % restarts) as u64, &sequentially);
                 let result = clustering.map(summarized);
                 done.fetch_add(1, Ordering::Relaxed);
                 result
             };
-            let results = self.pool.map(total, &mut is_cancelled, || (), one_run)?;
-            results.ok_or(Error::Cancelled)?
+            self.pool.map_with_report(total, &report, || (), one_run)?
         };
         let mut best: Vec<Option<(f64, T)>> = Vec::new();
         best.resize_with(tasks.len(), || None);

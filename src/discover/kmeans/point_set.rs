@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::kernel::Lanes;
 use crate::linalg::symmetric_eigen;
+use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
 use crate::random::RandomStream;
 use crate::simd::LANES;
 use crate::simd::Level;
@@ -31,6 +32,7 @@ impl PointSet {
         transform: &[f64],
         width: usize,
         write: impl Fn(usize, &mut [f32]),
+        monitor: &dyn Monitor,
     ) -> Result<PointSet> {
         let rank = transform.len() / width.max(1);
         let mut row = vec![0.0f32; rank];
@@ -53,7 +55,12 @@ impl PointSet {
             }
         };
         let mut scatter = vec![0.0f64; width * width];
+        let rows_per_poll = steps_per_poll(2 * width * width.max(rank));
         for i in 0..count {
+            if i % rows_per_poll == 0 {
+                check_cancelled(monitor)?;
+            }
+            count_operations(2 * width * width.max(rank));
             transform_row(i, &mut row, &mut point);
             for (line, &x) in scatter.chunks_exact_mut(width).zip(&point) {
                 let add = |(s, y): (&mut f64, &f64)| *s += x * y;
@@ -70,11 +77,14 @@ impl PointSet {
             size if size > f64::MIN_POSITIVE => size,
             _ => 1.0,
         };
-        let axes = symmetric_eigen(width, &scatter).vectors;
+        let axes = symmetric_eigen(width, &scatter, monitor)?.vectors;
         // Before threads start: choosing a level reads the environment.
         let level = Level::choose(None)?;
         let mut points = PointSet::zeros(count, width, level)?;
         for i in 0..count {
+            if i % rows_per_poll == 0 {
+                check_cancelled(monitor)?;
+            }
             transform_row(i, &mut row, &mut point);
             for (j, axis) in axes.chunks_exact(width).enumerate() {
                 let coordinate: f64 = axis.iter().zip(&point).map(|(a, t)| a * t).sum();

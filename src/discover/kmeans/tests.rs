@@ -8,9 +8,13 @@ pub(super) fn point_set(rows: &[Vec<f32>]) -> PointSet {
     let width = rows[0].len();
     let mut identity = vec![0.0; width * width];
     (0..width).for_each(|j| identity[j * width + j] = 1.0);
-    PointSet::new(rows.len(), &identity, width, |i, to| {
-        to.copy_from_slice(&rows[i])
-    })
+    PointSet::new(
+        rows.len(),
+        &identity,
+        width,
+        |i, to| to.copy_from_slice(&rows[i]),
+        &(),
+    )
     .unwrap()
 }
 
@@ -37,7 +41,6 @@ fn best_clustering(points: &PointSet, k: usize, restarts: usize, threads: usize)
         pool: &pool,
         restarts,
         phase: "",
-        monitor: &(),
     };
     let task = KMeansTask {
         points,
@@ -54,7 +57,6 @@ fn gaps(points: &PointSet, max_k: usize, threads: usize) -> GapCurve {
         pool: &pool,
         restarts: 3,
         phase: "",
-        monitor: &(),
     };
     gap_curve(points, max_k, 8, 5, &runner).unwrap()
 }

@@ -1,6 +1,7 @@
 //! Biases and scales during a fit: the model, the entries and the standardization agree on them.
 
 use super::fit::Fit;
+use super::fit_monitor::unless_cancelled;
 use crate::error::Result;
 use crate::solver::bias_update;
 use crate::solver::loss::SquaredErrors;
@@ -39,8 +40,21 @@ impl Fit<'_> {
     /// Restores the parameters of the last good epoch.
     pub(super) fn restore_last_good(&mut self) -> Result<()> {
         self.model.restore(&self.last_good)?;
+        self.load_biases()
+    }
+
+    /// Restores the parameters before the current epoch.
+    pub(super) fn restore_before_epoch(&mut self) -> Result<()> {
+        self.model.restore(&self.before_epoch)?;
+        self.load_biases()
+    }
+
+    /// Subtracts the biases of the model from all entries. After a cancellation some entries may have others: no error is
+    /// measured on them any more.
+    pub(super) fn load_biases(&mut self) -> Result<()> {
         self.context.standardization.load_biases(&self.model);
-        self.subtract_biases()
+        unless_cancelled(self.subtract_biases())?;
+        Ok(())
     }
 
     /// Scales the model and the best parameters so that they predict values in `units`.

@@ -3,90 +3,79 @@
 use std::time::Instant;
 
 use super::fit::Fit;
-use crate::error::Result;
+use super::fit_monitor::Phase;
+use crate::error::{Error, Result};
 use crate::model::EpochMetrics;
-use crate::progress::Monitor;
 use crate::solver::algorithm::EpochRequest;
 use crate::solver::observer::{Control, Event, Observer, StopReason};
 
 /// Number of times that a fit which diverges is rolled back, each time to half the learning rate, before it fails.
 const MAX_ROLLBACKS: u64 = 10;
 
+/// A complete epoch.
+struct Epoch {
+    metrics: EpochMetrics,
+    /// The error that reveals divergence beside full matrices, after the epoch.
+    watched_error: Option<f64>,
+    is_evaluated: bool,
+    has_diverged: bool,
+}
+
 impl Fit<'_> {
-    /// Runs epochs until a stopping rule ends the fit. `monitor` can cancel it in the middle of an epoch; the model is then
-    /// that of the epoch before. `observer` can stop it after an epoch.
-    pub(in crate::solver) fn run(
-        &mut self,
-        observer: &mut dyn Observer,
-        monitor: &dyn Monitor,
-    ) -> Result<StopReason> {
+    /// Runs epochs until a stopping rule ends the fit. The monitor can cancel it in the middle of an epoch or of its
+    /// evaluation; the model is then that of the epoch before. `observer` can stop it after an epoch.
+    pub(in crate::solver) fn run(&mut self, observer: &mut dyn Observer) -> Result<StopReason> {
+        // Nothing has to be measured where no epoch follows.
+        let is_out_of_time = self.progress.epoch < self.last_epoch(self.progress.epoch)
+            && self.monitor.is_out_of_time();
+        let reason = if is_out_of_time {
+            Ok(StopReason::TimeLimit)
+        } else {
+            self.run_epochs(observer)
+        };
+        self.monitor.enter(Phase::Completion);
+        reason
+    }
+
+    fn run_epochs(&mut self, observer: &mut dyn Observer) -> Result<StopReason> {
         if self.progress.first_loss.is_nan() {
             self.measure_first_loss()?;
         }
         let mut error_before = self.watched_squared_error(None)?;
+        self.monitor.enter(Phase::Epochs);
         while self.progress.epoch < self.last_epoch(self.progress.epoch) {
-            if self.is_out_of_time() {
+            if self.monitor.is_out_of_time() {
                 return Ok(StopReason::TimeLimit);
             }
-            let number = self.progress.epoch + 1;
-            let eta = self.eta(number);
             self.before_epoch.update(&self.model)?;
-            let began = Instant::now();
-            let max_error = self.max_squared_error(error_before);
-            let Some(squared_error) = self.update(number, eta, monitor)? else {
-                // An epoch that was not completed leaves no trace.
-                self.model.restore(&self.before_epoch)?;
-                return Ok(if monitor.cancelled() {
-                    StopReason::Cancelled
-                } else {
-                    StopReason::TimeLimit
-                });
+            let epoch = match self.run_epoch(self.progress.epoch + 1, error_before) {
+                Err(Error::Cancelled) => {
+                    // An epoch that was not completed leaves no trace.
+                    self.monitor.enter(Phase::Completion);
+                    self.restore_before_epoch()?;
+                    return Ok(self.monitor.stop_reason());
+                }
+                epoch => epoch?,
             };
-            let training_errors = if squared_error.is_finite() {
-                self.update_biases()?
-            } else {
-                None
-            };
-            let update_seconds = began.elapsed().as_secs_f64();
-            self.clock.update_seconds += update_seconds;
-            let mut metrics = EpochMetrics {
-                epoch: number,
-                eta,
-                loss: f64::NAN,
-                train_rmse: f64::NAN,
-                test_rmse: f64::NAN,
-                valid_rmse: f64::NAN,
-                update_seconds,
-                eval_seconds: 0.0,
-                entries_per_second: self.context.data.entry_count as f64 / update_seconds.max(1e-9),
-            };
-            let is_checkpoint = self.is_checkpoint_due(number);
-            let is_evaluated = number.is_multiple_of(self.context.options.eval_every)
-                || number >= self.last_epoch(number)
-                || is_checkpoint;
-            let error_after = self.watched_squared_error(training_errors)?;
-            let is_fine = |error: f64| error.is_finite() && error <= max_error;
-            let mut has_diverged = !is_fine(squared_error) || !error_after.is_none_or(is_fine);
-            if is_evaluated && !has_diverged {
-                self.evaluate(&mut metrics, training_errors)?;
-                has_diverged = !metrics.loss.is_finite()
-                    || metrics.loss > self.max_loss(number)
-                    || !self.model.is_finite();
-            }
-            if has_diverged {
+            if epoch.has_diverged {
                 self.roll_back(observer)?;
-                error_before = self.watched_squared_error(None)?;
+                error_before = match self.watched_squared_error(None) {
+                    Err(Error::Cancelled) => return Ok(self.monitor.stop_reason()),
+                    error => error?,
+                };
                 continue;
             }
-            error_before = error_after;
-            self.progress.epoch = number;
+            error_before = epoch.watched_error;
+            let metrics = epoch.metrics;
+            self.progress.epoch = metrics.epoch;
             self.model.history.push(metrics);
+            self.progress.algorithm = self.algorithm.state();
             let control = observer.epoch(&metrics);
             let mut reason = None;
-            if is_evaluated {
+            if epoch.is_evaluated {
                 self.last_good.update(&self.model)?;
                 reason = self.apply_stopping_rules(&metrics)?;
-                if is_checkpoint {
+                if self.is_checkpoint_due(metrics.epoch) {
                     self.save_checkpoint(observer)?;
                 }
             }
@@ -98,6 +87,46 @@ impl Fit<'_> {
             }
         }
         Ok(StopReason::Epochs)
+    }
+
+    /// Runs epoch `number`, updates the biases and measures the errors if they are due. `error_before` is the watched error
+    /// before the epoch.
+    fn run_epoch(&mut self, number: u64, error_before: Option<f64>) -> Result<Epoch> {
+        let eta = self.eta(number);
+        let began = Instant::now();
+        let max_error = self.max_squared_error(error_before);
+        let squared_error = self.update(number, eta)?;
+        let training_errors = if squared_error.is_finite() {
+            self.update_biases()?
+        } else {
+            None
+        };
+        let update_seconds = began.elapsed().as_secs_f64();
+        self.clock.update_seconds += update_seconds;
+        let mut metrics = EpochMetrics {
+            eta,
+            update_seconds,
+            entries_per_second: self.context.data.entry_count as f64 / update_seconds.max(1e-9),
+            ..EpochMetrics::not_measured(number)
+        };
+        let is_evaluated = number.is_multiple_of(self.context.options.eval_every)
+            || number >= self.last_epoch(number)
+            || self.is_checkpoint_due(number);
+        let watched_error = self.watched_squared_error(training_errors)?;
+        let is_fine = |error: f64| error.is_finite() && error <= max_error;
+        let mut has_diverged = !is_fine(squared_error) || !watched_error.is_none_or(is_fine);
+        if is_evaluated && !has_diverged {
+            self.evaluate(&mut metrics, training_errors)?;
+            has_diverged = !metrics.loss.is_finite()
+                || metrics.loss > self.max_loss(number)
+                || !self.model.is_finite();
+        }
+        Ok(Epoch {
+            metrics,
+            watched_error,
+            is_evaluated,
+            has_diverged,
+        })
     }
 
     /// Measures the loss of the starting values, which later losses are compared with.
@@ -114,23 +143,16 @@ impl Fit<'_> {
         Err(self.divergence_error("the starting values already give a loss that is not finite"))
     }
 
-    /// Runs one epoch of the algorithm. Returns the squared errors met on the way; `None` if it was cancelled or ran out of
-    /// time.
-    fn update(&mut self, number: u64, eta: f64, monitor: &dyn Monitor) -> Result<Option<f64>> {
-        let (clock, time_limit) = (self.clock, self.context.options.time_limit);
-        let mut cancelled = || monitor.cancelled() || clock.is_past(time_limit);
+    /// Runs one epoch of the algorithm. Returns the squared errors met on the way.
+    fn update(&mut self, number: u64, eta: f64) -> Result<f64> {
         let request = EpochRequest {
             number,
             attempt: self.progress.attempts,
             eta,
-            cancelled: &mut cancelled,
         };
         let squared_error = self
             .algorithm
             .epoch(&mut self.model, &self.context, request)?;
-        if squared_error.is_some() {
-            self.progress.algorithm = self.algorithm.state();
-        }
         Ok(squared_error)
     }
 

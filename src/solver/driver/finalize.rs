@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use super::fit::Fit;
+use super::fit_monitor::{Phase, unless_cancelled};
 use crate::error::{Error, Result};
-use crate::model::{FitOutcome, Model};
+use crate::model::{EpochMetrics, FitOutcome, Model};
 use crate::options::Penalty;
 use crate::solver::input::FitSummary;
 use crate::solver::observer::{Event, Observer, StopReason};
@@ -30,12 +31,13 @@ impl Fit<'_> {
         self.model.update_mean_rows()?;
         let is_finite = self.model.is_finite();
         // The last epoch may be better than all that the stopping rules considered.
-        let last_is_best = is_finite && self.validation_error()? < self.progress.best_valid;
+        let last_error = unless_cancelled(self.validation_error())?;
+        let last_is_best =
+            is_finite && last_error.is_some_and(|error| error < self.progress.best_valid);
         let mut best_epoch = self.progress.epoch;
         if let Some(best) = self.best.take().filter(|_| !last_is_best) {
             self.model.restore(&best)?;
-            self.context.standardization.load_biases(&self.model);
-            self.subtract_biases()?;
+            self.load_biases()?;
             best_epoch = self.progress.best_epoch;
         } else if !is_finite {
             // The last epochs may not have been evaluated.
@@ -45,22 +47,36 @@ impl Fit<'_> {
         Ok(best_epoch)
     }
 
-    /// Selects the best model, completes and measures it.
+    /// Selects the best model, completes and measures it. What a cancellation or the time limit cuts short stays as it was
+    /// after the epochs.
     pub(in crate::solver) fn finish(
         mut self,
         reason: StopReason,
         observer: &mut dyn Observer,
     ) -> Result<(Model, FitSummary)> {
+        self.monitor.enter(Phase::Completion);
         let best_epoch = self.select_best()?;
-        self.algorithm.finish(&mut self.model, &self.context)?;
-        self.fill_cold_start_rows()?;
+        let finished = self.algorithm.finish(&mut self.model, &self.context);
+        let is_finished = unless_cancelled(finished)?.is_some();
+        let is_complete = is_finished && unless_cancelled(self.fill_cold_start_rows())?.is_some();
         let began = Instant::now();
-        let training = self.training_error(None)?;
-        if !training.loss.is_finite() || !self.model.is_finite() {
+        let measured = unless_cancelled(self.measure_all())?;
+        let is_diverged = measured.is_some_and(|m| !m.loss.is_finite());
+        if is_diverged || !self.model.is_finite() {
             return Err(self.divergence_error("the result is not finite"));
         }
-        let test_rmse = self.test_error()?;
-        let valid_rmse = self.validation_error()?;
+        if !is_complete || measured.is_none() {
+            self.warn_of_incomplete_model(is_complete, observer);
+        }
+        // Metrics of the epoch itself stand in for final ones.
+        let of_best_epoch = |m: &&EpochMetrics| m.epoch == best_epoch;
+        let metrics = measured.or_else(|| self.model.history.iter().rfind(of_best_epoch).copied());
+        let error = |of: fn(&EpochMetrics) -> f64| metrics.as_ref().map_or(f64::NAN, of);
+        let [train_rmse, test_rmse, valid_rmse] = [
+            error(|m| m.train_rmse),
+            error(|m| m.test_rmse),
+            error(|m| m.valid_rmse),
+        ];
         self.clock.eval_seconds += began.elapsed().as_secs_f64();
         self.convert_to(ValueUnits::Data)?;
         observer.event(&Event::Stopped(reason));
@@ -68,7 +84,7 @@ impl Fit<'_> {
             reason,
             epochs: self.progress.epoch,
             best_epoch,
-            train_rmse: training.rmse,
+            train_rmse,
             test_rmse,
             valid_rmse,
             clipped: self.model.clips,
@@ -84,6 +100,31 @@ impl Fit<'_> {
         model.options = self.context.options;
         model.core_prior_mean = Vec::new();
         Ok((model, summary))
+    }
+
+    /// Measures all errors of the model.
+    fn measure_all(&mut self) -> Result<EpochMetrics> {
+        let mut metrics = EpochMetrics::not_measured(self.progress.epoch);
+        let training = self.training_error(None)?;
+        (metrics.train_rmse, metrics.loss) = (training.rmse, training.loss);
+        metrics.test_rmse = self.test_error()?;
+        metrics.valid_rmse = self.validation_error()?;
+        Ok(metrics)
+    }
+
+    /// Warns that the fit was stopped before its model was completed, or only before its errors were measured.
+    fn warn_of_incomplete_model(&mut self, is_complete: bool, observer: &mut dyn Observer) {
+        let missing = if is_complete {
+            "its errors were not measured again after the last epoch"
+        } else {
+            "factors are as the last epoch left them: not orthonormal or normalized, and rows without tensor entries \
+             without a last update from their matrices"
+        };
+        let event = Event::Warning(format!(
+            "the fit was stopped before its model was completed: {missing}"
+        ));
+        event.record(&mut self.model.record, self.progress.epoch);
+        observer.event(&event);
     }
 
     /// Solves for rows without tensor entries, and their biases, from their matrices. Models without biases need nothing:

@@ -1,13 +1,13 @@
 //! A fit and its preparation: data, starting values, evaluation entries and algorithm.
 
 use super::checkpoint_restore::restore_checkpoint;
+use super::fit_monitor::FitMonitor;
 use super::fit_state::{Clock, FitState, thread_pool};
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::{Model, ParameterSnapshot};
 use crate::options::{Initialization, Options};
 use crate::problem::Problem;
-use crate::progress::Monitor;
 use crate::solver::algorithm::{Algorithm, FitContext, InitialState, Origin};
 use crate::solver::algorithm_factory::{AlgorithmPlan, kernel_level};
 use crate::solver::data::{Data, DataConfig};
@@ -23,7 +23,8 @@ use crate::solver::standardization::Standardization;
 /// A fit whose options are resolved.
 pub(in crate::solver) struct Fit<'a> {
     pub(super) input: &'a FitInput<'a>,
-    pub(super) context: FitContext,
+    pub(super) context: FitContext<'a>,
+    pub(super) monitor: &'a FitMonitor<'a>,
     pub(super) algorithm: Box<dyn Algorithm>,
     pub(super) test: Option<Entries>,
     pub(super) validation: Option<Entries>,
@@ -48,7 +49,7 @@ impl<'a> Fit<'a> {
         input: &'a FitInput<'a>,
         state: FitState,
         observer: &mut dyn Observer,
-        monitor: &dyn Monitor,
+        monitor: &'a FitMonitor<'a>,
     ) -> Result<Fit<'a>> {
         let FitState {
             checkpoint,
@@ -57,16 +58,14 @@ impl<'a> Fit<'a> {
             standardization,
             holdout,
             record,
-            clock,
         } = state;
-        let clock = clock.unwrap_or_else(Clock::start);
         let is_resumed = checkpoint.is_some();
         let mut options = options.clone();
         let level = kernel_level(&options)?;
-        let pool = thread_pool(&options);
+        let pool = thread_pool(&options, monitor);
         let standardization = match standardization {
             Some(known) => known,
-            None => Standardization::new(problem, &options, &pool, monitor)?,
+            None => Standardization::new(problem, &options, &pool)?,
         };
         if options.lambda_bias.is_empty() {
             options
@@ -128,7 +127,13 @@ impl<'a> Fit<'a> {
                         nonneg: options.nonneg,
                         allows_smaller_rank: input.init.is_none(),
                     };
-                    initialization::from_model(&mut model, init, standardization, warm_start)?;
+                    initialization::from_model(
+                        &mut model,
+                        init,
+                        standardization,
+                        warm_start,
+                        monitor,
+                    )?;
                 }
                 let from_identity = init.is_none_or(initialization::has_prior_means);
                 initialization::set_prior_means(
@@ -136,7 +141,7 @@ impl<'a> Fit<'a> {
                     options,
                     zero_mean_modes,
                     from_identity,
-                );
+                )?;
                 (Progress::new(), None)
             }
         };
@@ -206,7 +211,8 @@ impl<'a> Fit<'a> {
             model,
             best,
             progress,
-            clock,
+            clock: monitor.clock(),
+            monitor,
         };
         if fit.context.options.start == Initialization::Gibbs && !is_resumed {
             // The biases were fitted without the rows of the starting model.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::model::{Checkpoint, FitRecord, Model};
 use crate::options::Options;
 use crate::parallel::{ThreadPool, available_threads, varying_first_cpu};
+use crate::progress::Monitor;
 use crate::solver::holdout_split::HoldoutSplit;
 use crate::solver::standardization::Standardization;
 
@@ -24,8 +25,6 @@ pub(in crate::solver) struct FitState {
     pub holdout: Option<HoldoutSplit>,
     /// Events so far.
     pub record: FitRecord,
-    /// Clock that was started before the preparations; `None` starts one now.
-    pub clock: Option<Clock>,
 }
 
 /// Start of a fit and the seconds spent on its two activities.
@@ -44,18 +43,16 @@ impl Clock {
             eval_seconds: 0.0,
         }
     }
-
-    /// Returns whether a limit in seconds has passed; 0 is no limit.
-    pub(super) fn is_past(&self, limit: f64) -> bool {
-        limit > 0.0 && self.started.elapsed().as_secs_f64() >= limit
-    }
 }
 
-/// Creates the thread pool that `options` ask for.
-pub(in crate::solver) fn thread_pool(options: &Options) -> ThreadPool {
+/// Creates the thread pool that `options` ask for, to work until `monitor` cancels.
+pub(in crate::solver) fn thread_pool<'m>(
+    options: &Options,
+    monitor: &'m dyn Monitor,
+) -> ThreadPool<'m> {
     let threads = match options.threads {
         0 => available_threads(),
         n => n as usize,
     };
-    ThreadPool::new(threads, options.pin, varying_first_cpu())
+    ThreadPool::new(threads, options.pin, varying_first_cpu()).with_monitor(monitor)
 }

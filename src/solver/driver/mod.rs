@@ -4,7 +4,7 @@
 //! entries). Out: the model and a summary, or a paused fit that can go on later.
 //!
 //! Open `fit.rs` first: it prepares the data, the starting values and the algorithm. `epochs.rs` is the loop over epochs.
-//! `schedule.rs` gives the learning rate and the number of epochs, `measure.rs` the errors, `divergence.rs` the limits
+//! `fit_monitor.rs` decides when the fit is cancelled or out of time. `schedule.rs` gives the learning rate and the number of epochs, `measure.rs` the errors, `divergence.rs` the limits
 //! beyond which the fit is rolled back. `baseline.rs` keeps biases and scales consistent. `checkpoints.rs` and
 //! `checkpoint_restore.rs` save and restore a fit; `finalize.rs` selects and completes the model that is returned.
 //!
@@ -17,9 +17,11 @@ mod divergence;
 mod epochs;
 mod finalize;
 mod fit;
+mod fit_monitor;
 mod fit_state;
 mod measure;
 mod schedule;
 
 pub(super) use fit::Fit;
+pub(super) use fit_monitor::{FitMonitor, Phase};
 pub(super) use fit_state::{Clock, FitState, thread_pool};

@@ -26,9 +26,4 @@ impl Fit<'_> {
         };
         options.eta.unwrap_or(0.0) * fraction * self.progress.eta_scale
     }
-
-    /// Returns whether the time limit has passed.
-    pub(super) fn is_out_of_time(&self) -> bool {
-        self.clock.is_past(self.context.options.time_limit)
-    }
 }

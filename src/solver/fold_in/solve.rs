@@ -26,7 +26,7 @@ pub(super) struct FoldInSolver<'a> {
     pub input: &'a FoldIn<'a>,
     pub entries: &'a NewRowEntries<'a>,
     pub units: &'a Units,
-    pub pool: &'a ThreadPool,
+    pub pool: &'a ThreadPool<'a>,
     pub monitor: &'a dyn Monitor,
 }
 
@@ -157,9 +157,8 @@ impl FoldInSolver<'_> {
             bias_strength: model.options.bias_penalty(n),
             nonneg: model.options.nonneg,
         };
-        let cancelled = &mut || self.monitor.cancelled();
         self.entries
-            .solve(&fixed, &model.modes[n], &penalties, self.pool, cancelled)
+            .solve(&fixed, &model.modes[n], &penalties, self.pool)
     }
 
     /// Samples rows for every posterior sample and extends the samples by them. Returns rows for the state of the chain
@@ -268,9 +267,7 @@ impl FoldInSolver<'_> {
             seed: model.options.seed,
             sample: number as u64,
         };
-        let cancelled = &mut || self.monitor.cancelled();
-        self.entries
-            .sample(&fixed, mode_rows, stream, self.pool, cancelled)
+        self.entries.sample(&fixed, mode_rows, stream, self.pool)
     }
 }
 

@@ -22,7 +22,7 @@ fn objective(model: &Model, data: &Data, options: &Options) -> f64 {
             Penalty::L1 => 2.0 * xs.iter().map(|x| x.abs()).sum::<f64>(),
         }
     };
-    let core = wide(&model.shape.dense_core(&model.core));
+    let core = wide(&model.shape.dense_core(&model.core).unwrap());
     let row = |n: usize, i: u32| wide(model.modes[n].factor.row(i as usize));
     let lambda_reg = options.lambda_reg.unwrap();
     let mut tensor = lambda_reg * size(&core);

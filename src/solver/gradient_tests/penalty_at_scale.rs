@@ -13,14 +13,14 @@ const EPOCHS: usize = 4;
 /// Returns norms of the core before and after some epochs in which the loss has no gradient: values are 0 and so are all rows.
 fn core_norms(problem: &Problem<'_>, options: &Options) -> (f64, f64, Fixture) {
     let mut fit = Fixture::new(problem, options, Level::best());
-    let dense = fit.model.shape.dense_core(&fit.model.core);
+    let dense = fit.model.shape.dense_core(&fit.model.core).unwrap();
     let core: Vec<f32> = (0..dense.len())
         .map(|k| {
             let sign = if k % 3 == 0 { -1.0 } else { 1.0 };
             sign * (0.4 + 0.013 * k as f32)
         })
         .collect();
-    let padded = fit.model.shape.padded_core(&core);
+    let padded = fit.model.shape.padded_core(&core).unwrap();
     fit.model.core.copy_from_slice(&padded);
     for mode in &mut fit.model.modes {
         mode.factor.as_mut_slice().unwrap().fill(0.0);
@@ -105,7 +105,7 @@ fn an_l1_penalty_of_the_core_is_subtracted_in_full() {
             ..Options::preset("paper").unwrap()
         };
         let (_, _, fit) = core_norms(&problem, &options);
-        let core = fit.model.shape.dense_core(&fit.model.core);
+        let core = fit.model.shape.dense_core(&fit.model.core).unwrap();
         for (k, g) in core.iter().enumerate() {
             let expected = 0.4 + 0.013 * k as f64 - LAMBDA * ETA * EPOCHS as f64;
             let found = f64::from(g.abs());

@@ -25,7 +25,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
     for &(part, i) in visits {
         if part == 0 {
             let entry = data.tensor.shuffled().row(i).to_vec();
-            let core = wide(&model.shape.dense_core(&model.core));
+            let core = wide(&model.shape.dense_core(&model.core).unwrap());
             let rows: Vec<Vec<f64>> = entry
                 .iter()
                 .enumerate()
@@ -53,7 +53,9 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
                     .collect();
                 put(&mut model.modes[n].factor, r, &moved);
             }
-            model.core.copy_from_slice(&model.shape.padded_core(&next));
+            model
+                .core
+                .copy_from_slice(&model.shape.padded_core(&next).unwrap());
         } else {
             let matrix = &data.matrices[part - 1];
             let &[a, b] = matrix.entries.shuffled().row(i) else {
@@ -189,8 +191,12 @@ fn every_level_of_opt_agrees_with_naive() {
                 let mut fit = Fixture::new(&problem, &options, level);
                 fit.run_epoch(0.01);
                 let model = &mut fit.model;
-                let dense = model.shape.dense_core(&model.core);
-                assert_eq!(model.shape.padded_core(&dense), *model.core, "padding");
+                let dense = model.shape.dense_core(&model.core).unwrap();
+                assert_eq!(
+                    model.shape.padded_core(&dense).unwrap(),
+                    *model.core,
+                    "padding"
+                );
                 values(model)
             };
             let expected = after(Algorithm::Naive, Level::Scalar);

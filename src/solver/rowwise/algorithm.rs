@@ -18,17 +18,17 @@ impl Algorithm for RowwiseSolver {
     fn epoch(
         &mut self,
         model: &mut Model,
-        context: &FitContext,
-        request: EpochRequest<'_>,
-    ) -> Result<Option<f64>> {
+        context: &FitContext<'_>,
+        request: EpochRequest,
+    ) -> Result<f64> {
         let (biases, pool) = (&context.standardization.biases, &context.pool);
-        self.sweep(model, biases, request.number, pool, request.cancelled)
+        self.sweep(model, biases, request.number, pool)
     }
 
     fn training_error(
         &self,
         model: &Model,
-        context: &FitContext,
+        context: &FitContext<'_>,
         squared_errors: Option<SquaredErrors>,
     ) -> Result<TrainingError> {
         if !self.is_gibbs() {
@@ -46,7 +46,7 @@ impl Algorithm for RowwiseSolver {
         set: EvaluationSet,
         entries: Option<&Entries>,
         model: &Model,
-        context: &FitContext,
+        context: &FitContext<'_>,
     ) -> Result<f64> {
         if self.is_gibbs() {
             self.holdout_rmse(
@@ -87,12 +87,12 @@ impl Algorithm for RowwiseSolver {
         self.is_gibbs()
     }
 
-    fn finish(&mut self, model: &mut Model, context: &FitContext) -> Result<()> {
+    fn finish(&mut self, model: &mut Model, context: &FitContext<'_>) -> Result<()> {
         if self.is_gibbs() {
             // A posterior sample is returned as it is.
             self.add_last_sample(model, &context.pool)
         } else {
-            canonical_form(model, &context.options)
+            canonical_form(model, &context.options, context.pool.monitor())
         }
     }
 }

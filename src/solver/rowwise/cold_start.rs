@@ -70,12 +70,11 @@ fn solve_rows(
     rows: &[u32],
     terms: &[DataTerm<'_>],
     conditional: &RowConditional<'_>,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<Vec<f32>> {
     let entries: Vec<&ModeCsr> = terms.iter().map(|t| t.csr).collect();
     let tasks = RowTasks::new(&entries, rows.to_vec());
-    let solved = update_rows(&tasks, terms, conditional, pool, &mut || false)?;
-    Ok(solved.unwrap_or_default())
+    update_rows(&tasks, terms, conditional, pool)
 }
 
 impl RowwiseProblem {
@@ -90,7 +89,7 @@ impl RowwiseProblem {
         state: &mut SweepState,
         n: usize,
         sweep: u64,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<()> {
         let (Update::Sample { seed }, Some(prior)) = (self.update, &state.row_priors[n]) else {
             return Ok(());
@@ -164,7 +163,7 @@ pub(in crate::solver) fn solve_cold_start_rows(
     data: &Data,
     biases: &mut [Vec<f32>],
     settings: &ColdStartSettings,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<()> {
     for (n, biases) in biases.iter_mut().enumerate() {
         let (rank, row_count) = (model.shape.ranks()[n], model.modes[n].rows.len());
@@ -250,7 +249,7 @@ impl<'a> MatrixEntries<'a> {
         matrix: &MatrixData,
         columns: &'a ModelMatrix,
         row_count: usize,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<MatrixEntries<'a>> {
         let weight = f64::from(matrix.weight);
         if let Some(full) = &matrix.full {

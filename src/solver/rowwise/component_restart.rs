@@ -38,7 +38,7 @@ impl RowwiseProblem {
         model: &mut Model,
         state: &SweepState,
         sweep: u64,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<()> {
         let Update::Sample { seed } = self.update else {
             return Ok(());
@@ -89,7 +89,7 @@ impl RowwiseProblem {
         &self,
         model: &Model,
         state: &SweepState,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<Vec<f64>> {
         let mut residuals = vec![0.0; used_entry_count(self.by_largest_mode())];
         let keep_used = |range: Range<usize>, e: &[f32]| {

@@ -1,7 +1,9 @@
 //! Layouts of a full core: permutations of its modes, and the hyper-diagonal core.
 
+use crate::error::Result;
 use crate::kernel::CoreShape;
 use crate::simd::padded_len;
+use crate::try_alloc::{CORE_ENTRIES, try_collect, try_zeroed};
 
 /// Returns a model's core divided by `scale`, row-major with its modes in the given order, the last padded.
 pub(super) fn permute_core(
@@ -9,8 +11,8 @@ pub(super) fn permute_core(
     core: &[f32],
     order: &[usize],
     scale: f64,
-) -> Vec<f32> {
-    let dense = shape.dense_core(core);
+) -> Result<Vec<f32>> {
+    let dense = shape.dense_core(core)?;
     let mut strides = vec![1; order.len()];
     for n in (0..order.len() - 1).rev() {
         strides[n] = strides[n + 1] * shape.ranks()[n + 1];
@@ -18,7 +20,7 @@ pub(super) fn permute_core(
     let last_mode = order[order.len() - 1];
     let last_rank = shape.ranks()[last_mode];
     let outer = dense.len() / last_rank;
-    let mut out = vec![0.0; outer * padded_len(last_rank)];
+    let mut out: Vec<f32> = try_zeroed(outer * padded_len(last_rank), CORE_ENTRIES)?;
     let factor = (1.0 / scale) as f32;
     let mut index = vec![0; order.len()];
     for row in 0..outer {
@@ -34,7 +36,7 @@ pub(super) fn permute_core(
             index[k] = 0;
         }
     }
-    out
+    Ok(out)
 }
 
 /// The inverse of [`permute_core`]: returns the model's core.
@@ -43,10 +45,11 @@ pub(super) fn unpermute_core(
     core: &[f64],
     order: &[usize],
     scale: f64,
-) -> Vec<f32> {
+) -> Result<Vec<f32>> {
     let ranks: Vec<usize> = order.iter().map(|&m| shape.ranks()[m]).collect();
     let permuted_shape = CoreShape::new(shape.kind(), &ranks);
-    let scaled: Vec<f32> = core.iter().map(|&g| (g * scale) as f32).collect();
+    let scaled = core.iter().map(|&g| (g * scale) as f32);
+    let scaled: Vec<f32> = try_collect(core.len(), scaled, CORE_ENTRIES)?;
     let mut inverse = vec![0; order.len()];
     order.iter().enumerate().for_each(|(k, &m)| inverse[m] = k);
     permute_core(&permuted_shape, &scaled, &inverse, 1.0)
@@ -54,8 +57,8 @@ pub(super) fn unpermute_core(
 
 /// Returns a core, without padding, with ones on its hyper-diagonal: where the two largest modes have the same index j,
 /// and every other mode j modulo its rank.
-pub(super) fn hyper_diagonal_core(shape: &CoreShape, modes_by_size: &[usize]) -> Vec<f32> {
-    let mut core = vec![0.0; shape.ranks().iter().product()];
+pub(super) fn hyper_diagonal_core(shape: &CoreShape, modes_by_size: &[usize]) -> Result<Vec<f32>> {
+    let mut core = try_zeroed(shape.ranks().iter().product(), CORE_ENTRIES)?;
     let largest = &modes_by_size[modes_by_size.len() - 2..];
     let count = largest.iter().map(|&m| shape.ranks()[m]).max().unwrap_or(0);
     for j in 0..count {
@@ -65,7 +68,7 @@ pub(super) fn hyper_diagonal_core(shape: &CoreShape, modes_by_size: &[usize]) ->
             .fold(0, |position, &rank| position * rank + j % rank);
         core[position] = 1.0;
     }
-    core
+    Ok(core)
 }
 
 #[cfg(test)]
@@ -77,21 +80,22 @@ mod tests {
     fn modes_are_permuted_and_restored() {
         let shape = CoreShape::new(CoreKind::Full, &[2, 3, 4]);
         let dense: Vec<f32> = (0..24).map(|k| k as f32).collect();
-        let core = shape.padded_core(&dense);
-        let permuted = permute_core(&shape, &core, &[2, 0, 1], 2.0);
+        let core = shape.padded_core(&dense).unwrap();
+        let permuted = permute_core(&shape, &core, &[2, 0, 1], 2.0).unwrap();
         // Element (i, j, k) of the core moves to (k, i, j).
         for (position, g) in dense.iter().enumerate() {
             let (i, j, k) = (position / 12, position / 4 % 3, position % 4);
             assert_eq!(permuted[(k * 2 + i) * padded_len(3) + j], g / 2.0);
         }
         let permuted: Vec<f64> = permuted.iter().map(|&g| f64::from(g)).collect();
-        assert_eq!(unpermute_core(&shape, &permuted, &[2, 0, 1], 2.0), core);
+        let restored = unpermute_core(&shape, &permuted, &[2, 0, 1], 2.0).unwrap();
+        assert_eq!(restored, core);
     }
 
     #[test]
     fn hyper_diagonal_core_couples_the_two_largest_modes() {
         let shape = CoreShape::new(CoreKind::Full, &[3, 2, 3]);
-        let core = hyper_diagonal_core(&shape, &[1, 0, 2]);
+        let core = hyper_diagonal_core(&shape, &[1, 0, 2]).unwrap();
         let ones: Vec<usize> = (0..18).filter(|&k| core[k] == 1.0).collect();
         assert_eq!(ones, [0, 6 + 3 + 1, 12 + 2]);
     }

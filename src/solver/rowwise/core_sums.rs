@@ -10,7 +10,9 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::kernel::{Coefficients, ModeCsr, add_fiber, add_outer, weighted_sum};
 use crate::parallel::ThreadPool;
+use crate::progress::{StopFlag, steps_per_poll};
 use crate::simd::{Level, padded_len};
+use crate::try_alloc::{CORE_ENTRIES, try_zeroed};
 
 /// The entries of the tensor, divided into parts of about equal size.
 pub(super) struct CoreSums {
@@ -68,28 +70,28 @@ impl CoreSums {
         }
     }
 
-    /// Computes the sum over all entries; `None` if cancelled. The parts are added in order.
+    /// Computes the sum over all entries. The parts are added in order.
     pub(super) fn compute(
         &self,
         csr: &ModeCsr,
         factors: &CoreFactors<'_>,
         coefficient: &EntryCoefficient<'_>,
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Vec<f64>>> {
-        let parts = pool.map(
-            self.parts.len(),
-            cancelled,
-            || (),
-            |(), p| PartialSum::new(csr, factors, coefficient).sum(self.parts[p].clone()),
-        )?;
-        Ok(parts.map(|parts| {
-            let mut total = vec![0.0; factors.core_len(0)];
-            for part in parts {
-                total.iter_mut().zip(part).for_each(|(t, x)| *t += x);
-            }
-            total
-        }))
+        pool: &ThreadPool<'_>,
+    ) -> Result<Vec<f64>> {
+        let stop = pool.stop();
+        let sum = |(): &mut (), p: usize| {
+            PartialSum::new(csr, factors, coefficient)?.sum(self.parts[p].clone(), stop)
+        };
+        let mut parts = pool.try_map(self.parts.len(), || Ok(()), sum)?.into_iter();
+        let mut total = match parts.next() {
+            Some(first) => first,
+            None => try_zeroed(factors.core_len(0), CORE_ENTRIES)?,
+        };
+        for part in parts {
+            pool.check_cancelled()?;
+            total.iter_mut().zip(part).for_each(|(t, x)| *t += x);
+        }
+        Ok(total)
     }
 }
 
@@ -114,28 +116,38 @@ impl<'a> PartialSum<'a> {
         csr: &'a ModeCsr,
         factors: &'a CoreFactors<'a>,
         coefficient: &'a EntryCoefficient<'a>,
-    ) -> PartialSum<'a> {
+    ) -> Result<PartialSum<'a>> {
         let order = factors.modes.len();
-        let zeros = || (1..order).map(|k| vec![0.0; factors.core_len(k)]).collect();
-        PartialSum {
+        let zeros = || {
+            (1..order)
+                .map(|k| try_zeroed(factors.core_len(k), CORE_ENTRIES))
+                .collect::<Result<_>>()
+        };
+        Ok(PartialSum {
             csr,
             factors,
             coefficient,
             rows: vec![None; order - 1],
-            contractions: zeros(),
-            sums: zeros(),
-            total: vec![0.0; factors.core_len(0)],
+            contractions: zeros()?,
+            sums: zeros()?,
+            total: try_zeroed(factors.core_len(0), CORE_ENTRIES)?,
             coefficients: Vec::new(),
-        }
+        })
     }
 
-    fn sum(mut self, entries: Range<usize>) -> Vec<f64> {
+    /// Returns the sum over `entries`, or any values if `stop` is requested.
+    fn sum(mut self, entries: Range<usize>, stop: &StopFlag) -> Result<Vec<f64>> {
         let csr = self.csr;
         let depth = self.rows.len();
         let last_rows = self.factors.modes[depth].rows;
         let mut row = csr.row_of(entries.start);
         let (mut next, mut fibers) = (entries.start, 0);
+        // A fiber changes at most all rows, and each contraction reads the core once.
+        let fibers_per_poll = steps_per_poll(2 * self.total.len());
         while next < entries.end {
+            if fibers % fibers_per_poll == 0 && stop.requested() {
+                break;
+            }
             while csr.row_entries(row).end <= next {
                 row += 1;
             }
@@ -167,7 +179,7 @@ impl<'a> PartialSum<'a> {
             (next, fibers) = (fiber.end, fibers + 1);
         }
         self.flush(0);
-        self.total
+        Ok(self.total)
     }
 
     /// Makes these the current rows: flushes the sums of rows that change, and contracts the core with the new ones.

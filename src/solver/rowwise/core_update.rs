@@ -30,6 +30,7 @@ use crate::model::Model;
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 use crate::simd::{Level, padded_len};
+use crate::try_alloc::{CORE_ENTRIES, try_collect, try_zeroed};
 
 /// Accuracy of the core: the next sweep continues from there.
 const CONJUGATE_GRADIENT: ConjugateGradient = ConjugateGradient {
@@ -60,22 +61,21 @@ pub(super) struct CoreUpdate<'a> {
 }
 
 impl CoreUpdate<'_> {
-    /// Updates the core of the model; `None` if cancelled. A core that is not finite leaves the old one in place.
+    /// Updates the core of the model. A core that is not finite leaves the old one in place.
     pub(super) fn run(
         &self,
         model: &mut Model,
         biases: &[Vec<f32>],
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<()>> {
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
         let csr = self.csr;
         let order: Vec<usize> = [self.mode]
             .into_iter()
             .chain(csr.other_modes().iter().copied())
             .collect();
         let shape = model.shape.clone();
-        let start = permute_core(&shape, &model.core, &order, self.scale);
-        let (prior_mean, ridge) = self.prior(model, &order, &start);
+        let start = permute_core(&shape, &model.core, &order, self.scale)?;
+        let (prior_mean, ridge) = self.prior(model, &order, &start)?;
         let factors = CoreFactors {
             modes: order
                 .iter()
@@ -87,11 +87,8 @@ impl CoreUpdate<'_> {
             level: self.level,
         };
         let biases: Vec<&[f32]> = order.iter().map(|&m| &biases[m][..]).collect();
-        let rhs = self.perturbed_rhs(&factors, &biases, pool, cancelled)?;
-        let gram_diagonal = self.gram_diagonal(&factors, pool, cancelled)?;
-        let (Some(mut rhs), Some(gram_diagonal)) = (rhs, gram_diagonal) else {
-            return Ok(None);
-        };
+        let mut rhs = self.perturbed_rhs(&factors, &biases, pool)?;
+        let gram_diagonal = self.gram_diagonal(&factors, pool)?;
         let last_rank = factors.modes[factors.modes.len() - 1].rank;
         let is_padding = |k: usize| k % padded_len(last_rank) >= last_rank;
         for (k, q) in rhs.iter_mut().enumerate() {
@@ -105,50 +102,50 @@ impl CoreUpdate<'_> {
             }
         }
         let alpha = self.noise_precision;
-        let mut times_p = |g: &[f64]| -> Result<Option<Vec<f64>>> {
-            let core: Vec<f32> = g.iter().map(|&g| g as f32).collect();
+        let mut times_p = |g: &[f64]| -> Result<Vec<f64>> {
+            let core: Vec<f32> = try_collect(g.len(), g.iter().map(|&g| g as f32), CORE_ENTRIES)?;
             let values = EntryCoefficient::ModelValue(&core);
-            let product = self.sums.compute(csr, &factors, &values, pool, cancelled)?;
-            Ok(product.map(|mut product| {
-                for (k, p) in product.iter_mut().enumerate() {
-                    *p = if is_padding(k) {
-                        0.0
-                    } else {
-                        alpha * *p + ridge * g[k]
-                    };
-                }
-                product
-            }))
+            let mut product = self.sums.compute(csr, &factors, &values, pool)?;
+            for (k, p) in product.iter_mut().enumerate() {
+                *p = if is_padding(k) {
+                    0.0
+                } else {
+                    alpha * *p + ridge * g[k]
+                };
+            }
+            Ok(product)
         };
-        let inverse_diagonal: Vec<f64> = gram_diagonal
-            .iter()
-            .map(|d| 1.0 / (alpha * d + ridge).max(1e-30))
-            .collect();
-        let mut core: Vec<f64> = start.iter().map(|&g| f64::from(g)).collect();
-        let done = match self.update {
+        let mut inverse_diagonal = gram_diagonal;
+        for d in &mut inverse_diagonal {
+            *d = 1.0 / (alpha * *d + ridge).max(1e-30);
+        }
+        let start = start.iter().map(|&g| f64::from(g));
+        let mut core: Vec<f64> = try_collect(rhs.len(), start, CORE_ENTRIES)?;
+        match self.update {
             Update::LeastSquares { nonneg: true, .. } => {
                 multiplicative_updates(&mut core, &rhs, &mut times_p)?
             }
             _ => CONJUGATE_GRADIENT.solve(&mut core, &rhs, &inverse_diagonal, &mut times_p)?,
-        };
-        if done.is_some() && core.iter().all(|g| (*g as f32).is_finite()) {
-            let core = unpermute_core(&shape, &core, &order, self.scale);
+        }
+        if core.iter().all(|g| (*g as f32).is_finite()) {
+            let core = unpermute_core(&shape, &core, &order, self.scale)?;
             model.core.copy_from_slice(&core);
         }
-        Ok(done)
+        Ok(())
     }
 
     /// Returns the prior mean of the core, with its modes in this order, and its precision. `gibbs` samples the precision
     /// given the core, from its gamma distribution.
-    fn prior(&self, model: &Model, order: &[usize], core: &[f32]) -> (Vec<f64>, f64) {
-        let mut mean = vec![0.0f64; core.len()];
+    fn prior(&self, model: &Model, order: &[usize], core: &[f32]) -> Result<(Vec<f64>, f64)> {
+        let mut mean: Vec<f64> = try_zeroed(core.len(), CORE_ENTRIES)?;
         let seed = match self.update {
-            Update::LeastSquares { core_ridge, .. } => return (mean, core_ridge),
+            Update::LeastSquares { core_ridge, .. } => return Ok((mean, core_ridge)),
             Update::Sample { seed } => seed,
         };
         let shape = &model.shape;
-        let diagonal = shape.padded_core(&hyper_diagonal_core(shape, self.modes_by_size));
-        let diagonal = permute_core(shape, &diagonal, order, 1.0);
+        let diagonal = hyper_diagonal_core(shape, self.modes_by_size)?;
+        let diagonal = shape.padded_core(&diagonal)?;
+        let diagonal = permute_core(shape, &diagonal, order, 1.0)?;
         let deviations = mean.iter_mut().zip(diagonal).zip(core);
         let squares = deviations.map(|((mean, diagonal), &g)| {
             *mean = f64::from(diagonal);
@@ -158,7 +155,7 @@ impl CoreUpdate<'_> {
         let half = 0.5 * shape.ranks().iter().product::<usize>() as f64;
         let mut s = RandomStream::new(&[seed, stream_ids::CORE, self.sweep]);
         let precision = sample_gamma(&mut s, 1.5 * half) / (0.5 * (half * CORE_VARIANCE + squares));
-        (mean, precision)
+        Ok((mean, precision))
     }
 
     /// Computes alpha A^T W r, for `gibbs` plus the perturbation A^T (alpha W)^(1/2) z_1.
@@ -166,9 +163,8 @@ impl CoreUpdate<'_> {
         &self,
         factors: &CoreFactors<'_>,
         biases: &[&[f32]],
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Vec<f64>>> {
+        pool: &ThreadPool<'_>,
+    ) -> Result<Vec<f64>> {
         let csr = self.csr;
         let residual = |entry: usize, row: usize| {
             let mut r = csr.value(entry);
@@ -193,17 +189,11 @@ impl CoreUpdate<'_> {
             }
         };
         let coefficient = EntryCoefficient::Given(&coefficient);
-        self.sums
-            .compute(csr, factors, &coefficient, pool, cancelled)
+        self.sums.compute(csr, factors, &coefficient, pool)
     }
 
     /// Computes the diagonal of A^T W A: the sum of products of squared rows.
-    fn gram_diagonal(
-        &self,
-        factors: &CoreFactors<'_>,
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Vec<f64>>> {
+    fn gram_diagonal(&self, factors: &CoreFactors<'_>, pool: &ThreadPool<'_>) -> Result<Vec<f64>> {
         let squares: Vec<Vec<f32>> = factors
             .modes
             .iter()
@@ -223,24 +213,18 @@ impl CoreUpdate<'_> {
         let weight = |entry: usize, _: usize| self.csr.weight(entry);
         let coefficient = EntryCoefficient::Given(&weight);
         self.sums
-            .compute(self.csr, &squared_factors, &coefficient, pool, cancelled)
+            .compute(self.csr, &squared_factors, &coefficient, pool)
     }
 }
 
 /// Improves a non-negative solution of P g = q by multiplying each element with the ratio of q to P g, which never
 /// increases the objective (Lee and Seung, 2001).
-fn multiplicative_updates(
-    g: &mut [f64],
-    q: &[f64],
-    times_p: &mut Operator<'_>,
-) -> Result<Option<()>> {
+fn multiplicative_updates(g: &mut [f64], q: &[f64], times_p: &mut Operator<'_>) -> Result<()> {
     for _ in 0..MULTIPLICATIVE_UPDATES {
-        let Some(product) = times_p(g)? else {
-            return Ok(None);
-        };
+        let product = times_p(g)?;
         for (g, (q, p)) in g.iter_mut().zip(q.iter().zip(product)) {
             *g = if p > 0.0 { *g * (q.max(0.0) / p) } else { 0.0 };
         }
     }
-    Ok(Some(()))
+    Ok(())
 }

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::kernel::{ModeCsr, NormalEquations, OtherMode, Partials, PartialsScratch};
 use crate::model::FactorMatrix;
 use crate::parallel::ThreadPool;
+use crate::progress::StopFlag;
 use crate::simd::{Level, padded_len};
 use crate::solver::full_matrix::FullMatrix;
 use crate::solver::gram::row_moments;
@@ -38,7 +39,7 @@ impl FullMatrixTerms<'_> {
     pub(super) fn of_rows(
         full: &FullMatrix,
         columns: &FactorMatrix,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<FullMatrixTerms<'static>> {
         let v = row_moments(columns, columns.len(), &[], pool)?;
         Ok(FullMatrixTerms {
@@ -52,7 +53,7 @@ impl FullMatrixTerms<'_> {
     pub(super) fn of_columns<'a>(
         full: &'a FullMatrix,
         rows: &FactorMatrix,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<FullMatrixTerms<'a>> {
         let u = row_moments(rows, full.by_row.row_count(), &[], pool)?;
         Ok(FullMatrixTerms {
@@ -94,19 +95,20 @@ fn to_f32(x: &[f64]) -> Vec<f32> {
 }
 
 impl DataTerm<'_> {
-    /// Adds the sums over `entries`, all of one row, to `equations`.
+    /// Adds the sums over `entries`, all of one row, to `equations`. The sums are incomplete if `stop` is requested.
     pub(super) fn accumulate(
         &self,
         entries: Range<usize>,
         scratch: &mut PartialsScratch,
         equations: &mut NormalEquations,
-    ) {
-        match self.full_matrix {
-            None => self
-                .partials
-                .accumulate(self.csr, entries, scratch, equations),
-            Some(_) => self.partials.accumulate_rhs(self.csr, entries, equations),
+        stop: &StopFlag,
+    ) -> Result<()> {
+        if self.full_matrix.is_some() {
+            self.partials.accumulate_rhs(self.csr, entries, equations);
+            return Ok(());
         }
+        self.partials
+            .accumulate(self.csr, entries, scratch, equations, stop)
     }
 }
 

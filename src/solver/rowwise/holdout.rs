@@ -65,7 +65,7 @@ impl HoldoutEntries {
         biases: &[f32],
         scaling: ValueScaling,
         wants_predictions: bool,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<Measurement> {
         let reduce = |range: std::ops::Range<usize>, residuals: &[f32]| {
             let mut errors = SquaredErrors::default();

@@ -34,7 +34,7 @@ impl RowwiseProblem {
         biases: &[f32],
         n: usize,
         sweep: u64,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<GaussianPrior> {
         let size = rows.rank() + usize::from(self.has_biases);
         Ok(match self.update {
@@ -64,7 +64,7 @@ impl RowwiseProblem {
         matrix: &RowwiseMatrix,
         columns: &FactorMatrix,
         sweep: u64,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<GaussianPrior> {
         let rank = columns.rank();
         Ok(match self.update {
@@ -92,7 +92,7 @@ impl RowwiseProblem {
         model: &Model,
         state: &SweepState,
         sweep: u64,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<f64> {
         let Update::Sample { seed } = self.update else {
             return Ok(1.0);
@@ -113,7 +113,7 @@ impl RowwiseProblem {
         model: &Model,
         matrix: &RowwiseMatrix,
         sweep: u64,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<f64> {
         let Update::Sample { seed } = self.update else {
             return Ok(1.0);
@@ -146,7 +146,7 @@ impl RowwiseProblem {
         &self,
         model: &Model,
         state: &SweepState,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<f64> {
         let n = self.modes_by_size[0];
         let csr = &self.tensor[n];
@@ -163,10 +163,10 @@ impl RowwiseProblem {
         n: usize,
         model: &Model,
         state: &SweepState,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
         reduce: impl Fn(Range<usize>, &[f32]) -> T + Sync,
     ) -> Result<Vec<T>> {
-        let core = self.permuted_core(model, n);
+        let core = self.permuted_core(model, n)?;
         let term = self.tensor_term(model, &state.biases, n, core.as_deref(), 1.0);
         let rows = model.modes[n].factor.as_slice();
         let tasks = RowTasks::all(&[&self.tensor[n]]);

@@ -13,7 +13,7 @@ use crate::random::RandomStream;
 
 impl RowwiseProblem {
     /// Finds the pairs of entries that spectral initialization of the smaller modes uses.
-    pub(super) fn find_unfolding_grams(&mut self, pool: &ThreadPool) -> Result<()> {
+    pub(super) fn find_unfolding_grams(&mut self, pool: &ThreadPool<'_>) -> Result<()> {
         for &n in small_modes(&self.modes_by_size) {
             let rows = self.tensor[n].row_count();
             let gram = UnfoldingGram::new(self.by_largest_mode(), n, rows, pool)?;
@@ -35,7 +35,7 @@ impl RowwiseProblem {
         count: impl Fn(usize) -> usize,
         seed: u64,
         sweep: u64,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<Vec<Option<SpectralColumns>>> {
         let mut columns: Vec<Option<SpectralColumns>> =
             self.modes_by_size.iter().map(|_| None).collect();
@@ -56,7 +56,7 @@ impl RowwiseProblem {
         &mut self,
         model: &mut Model,
         seed: u64,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<()> {
         let csr = self.by_largest_mode();
         let spectral = if self.unfolding_grams.is_empty() {
@@ -94,9 +94,11 @@ impl RowwiseProblem {
         match model.shape.kind() {
             CoreKind::Diagonal => model.core[..model.shape.ranks()[0]].fill(scale),
             CoreKind::Full => {
-                let mut dense = hyper_diagonal_core(&model.shape, &self.modes_by_size);
+                let mut dense = hyper_diagonal_core(&model.shape, &self.modes_by_size)?;
                 dense.iter_mut().for_each(|g| *g *= scale);
-                model.core.copy_from_slice(&model.shape.padded_core(&dense));
+                model
+                    .core
+                    .copy_from_slice(&model.shape.padded_core(&dense)?);
             }
         }
         model

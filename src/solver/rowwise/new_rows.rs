@@ -102,8 +102,7 @@ impl NewRowEntries<'_> {
         model: &FixedModel<'_>,
         mode: &ModelMode,
         penalties: &RowPenalties<'_>,
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
+        pool: &ThreadPool<'_>,
     ) -> Result<NewRows> {
         let size = self.row_size(model);
         let mut prior = GaussianPrior::isotropic(size, 0.0);
@@ -128,7 +127,7 @@ impl NewRowEntries<'_> {
             nonneg_passes: penalties.nonneg.then_some(NONNEG_PASSES),
             ..RowConditional::new(&prior, RowOutput::Mean, self.level)
         };
-        let mut rows = self.update(model, &conditional, pool, cancelled)?;
+        let mut rows = self.update(model, &conditional, pool)?;
         for (i, bias) in self.cold_start_biases(model, &rows) {
             rows[(i + 1) * size - 1] = bias as f32;
         }
@@ -145,8 +144,7 @@ impl NewRowEntries<'_> {
         model: &FixedModel<'_>,
         mode_rows: ModeRows<'_>,
         stream: FoldInStream,
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
+        pool: &ThreadPool<'_>,
     ) -> Result<NewRows> {
         let ModeRows {
             rows,
@@ -168,7 +166,7 @@ impl NewRowEntries<'_> {
             stream_rows: Some(self.indices),
             ..RowConditional::new(&prior, output, self.level)
         };
-        let both = self.update(model, &conditional, pool, cancelled)?;
+        let both = self.update(model, &conditional, pool)?;
         let size = prior.size;
         let (mut rows, mut means) = (Vec::new(), Vec::new());
         for row in both.chunks_exact(2 * size) {
@@ -214,8 +212,7 @@ impl NewRowEntries<'_> {
         &self,
         model: &FixedModel<'_>,
         conditional: &RowConditional<'_>,
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
+        pool: &ThreadPool<'_>,
     ) -> Result<Vec<f32>> {
         let (shape, n) = (model.shape, self.mode);
         let rank = shape.ranks()[n];
@@ -227,7 +224,7 @@ impl NewRowEntries<'_> {
         let core = match shape.kind() {
             CoreKind::Full => {
                 let order: Vec<usize> = others.iter().copied().chain([n]).collect();
-                Some(permute_core(shape, model.core, &order, model.scale))
+                Some(permute_core(shape, model.core, &order, model.scale)?)
             }
             CoreKind::Diagonal => {
                 // Partial derivatives are products of rows, so the core is multiplied into the rows of the smallest
@@ -274,8 +271,7 @@ impl NewRowEntries<'_> {
         }
         let entries: Vec<&ModeCsr> = terms.iter().map(|t| t.csr).collect();
         let tasks = RowTasks::all(&entries);
-        let rows = update_rows(&tasks, &terms, conditional, pool, cancelled)?;
-        let rows = rows.ok_or(Error::Cancelled)?;
+        let rows = update_rows(&tasks, &terms, conditional, pool)?;
         if rows.iter().all(|x| x.is_finite()) {
             Ok(rows)
         } else {

@@ -9,6 +9,7 @@ use crate::kernel::CoreKind;
 use crate::model::{FactorMatrix, Model, PosteriorSample, QuantizedRows, UnseenRows};
 use crate::parallel::ThreadPool;
 use crate::simd::padded_len;
+use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
 
 /// A sample whose training RMSE is larger than the last one's by this factor is from before the chain had converged.
 const UNCONVERGED_RMSE_RATIO: f64 = 1.1;
@@ -23,7 +24,7 @@ impl RowwiseSolver {
         }
         let conditional_means = self.quantize_conditional_means(model)?;
         let core = match model.shape.kind() {
-            CoreKind::Full => model.core.to_vec(),
+            CoreKind::Full => try_to_vec(&model.core, CORE_ENTRIES)?,
             CoreKind::Diagonal => Vec::new(),
         };
         // Predictions do not use columns, so the chain continues with the exact ones.
@@ -86,7 +87,7 @@ impl RowwiseSolver {
     pub(super) fn drop_unconverged_samples(
         &mut self,
         model: &mut Model,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<bool> {
         let Some(samples) = &mut model.samples else {
             return Ok(false);
@@ -107,7 +108,7 @@ impl RowwiseSolver {
     }
 
     /// Adds the predictions of the current state of the chain to the mean predictions for test and validation entries.
-    pub(super) fn add_predictions(&mut self, model: &Model, pool: &ThreadPool) -> Result<()> {
+    pub(super) fn add_predictions(&mut self, model: &Model, pool: &ThreadPool<'_>) -> Result<()> {
         for holdout in [&mut self.test, &mut self.validation].into_iter().flatten() {
             let measurement = self
                 .problem
@@ -121,42 +122,57 @@ impl RowwiseSolver {
     pub(super) fn add_stored_samples(
         &mut self,
         model: &mut Model,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<()> {
         let Some(samples) = model.samples.clone().filter(|s| !s.is_empty()) else {
             return Ok(());
         };
         let (snapshot, biases) = (model.snapshot()?, self.state.biases.clone());
         let conditional_means = self.state.conditional_means.clone();
-        let n = samples.conditional_mode;
+        let mut added = Ok(());
         for sample in samples.iter() {
-            for (n, mode) in model.modes.iter_mut().enumerate() {
-                restore_quantized(
-                    &sample.modes[n],
-                    &mut mode.factor,
-                    &mut self.state.biases[n],
-                )?;
+            added = self.add_predictions_of(sample, samples.conditional_mode, model, pool);
+            if added.is_err() {
+                break;
             }
-            let mut rows = model.modes[n].factor.try_clone()?;
-            let means = &mut self.state.conditional_means;
-            means.biases.resize(self.state.biases[n].len(), 0.0);
-            restore_quantized(&sample.conditional_means, &mut rows, &mut means.biases)?;
-            means.rows = rows.as_slice().to_vec();
-            if !sample.core.is_empty() {
-                model.core.copy_from_slice(&sample.core);
-            }
-            self.add_predictions(model, pool)?;
         }
         model.restore(&snapshot)?;
         (self.state.biases, self.state.conditional_means) = (biases, conditional_means);
-        Ok(())
+        added
+    }
+
+    /// Adds the predictions of a sample to the mean predictions. Model and state become those of the sample, whose
+    /// conditional means are of mode `n`.
+    fn add_predictions_of(
+        &mut self,
+        sample: &PosteriorSample,
+        n: usize,
+        model: &mut Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
+        for (n, mode) in model.modes.iter_mut().enumerate() {
+            restore_quantized(
+                &sample.modes[n],
+                &mut mode.factor,
+                &mut self.state.biases[n],
+            )?;
+        }
+        let mut rows = model.modes[n].factor.try_clone()?;
+        let means = &mut self.state.conditional_means;
+        means.biases.resize(self.state.biases[n].len(), 0.0);
+        restore_quantized(&sample.conditional_means, &mut rows, &mut means.biases)?;
+        means.rows = try_to_vec(rows.as_slice(), "row elements")?;
+        if !sample.core.is_empty() {
+            model.core.copy_from_slice(&sample.core);
+        }
+        self.add_predictions(model, pool)
     }
 
     /// Makes the last completed sweep a sample if the fit ends before its first one.
     pub(in crate::solver) fn add_last_sample(
         &mut self,
         model: &mut Model,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<()> {
         let Some(samples) = model.samples.as_ref().filter(|s| s.is_empty()) else {
             return Ok(());
@@ -168,12 +184,20 @@ impl RowwiseSolver {
             biases: self.state.biases[n].clone(),
         };
         // No sweep was kept, so none has sampled these. The biases of the chain stay in the sample.
-        for n in 0..model.order() {
+        let result = (0..model.order()).try_for_each(|n| {
             self.problem
-                .sample_cold_start_biases(model, &mut self.state, n, 0, pool)?;
-        }
+                .sample_cold_start_biases(model, &mut self.state, n, 0, pool)
+        });
+        // A cancelled fit needs a sample too, whose noise is then that of the chain.
         self.add_sample(model)?;
-        self.set_noise_deviation(model, pool)?;
+        let result = result.and_then(|()| self.set_noise_deviation(model, pool).map(drop));
+        if let (Err(_), Some(samples)) = (&result, &mut model.samples)
+            && let Some(last) = samples.samples.last_mut()
+        {
+            let deviation = self.problem.scaling.scale / self.state.noise_precision.sqrt();
+            Arc::make_mut(last).noise_deviation = deviation;
+        }
+        result?;
         self.add_predictions(model, pool)
     }
 
@@ -182,7 +206,7 @@ impl RowwiseSolver {
     pub(super) fn set_noise_deviation(
         &mut self,
         model: &mut Model,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<f64> {
         let squares = self.problem.squared_error(model, &self.state, pool)?;
         self.state.squared_error = Some(squares);

@@ -107,15 +107,11 @@ impl RowwiseProblem {
         tensor: CooSlices<'_>,
         inputs: &[MatrixInput<'_>],
         settings: Settings,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<RowwiseProblem> {
         let order = tensor.row_counts.len();
         let group = |(): &mut (), n| ModeCsr::new(n, tensor);
-        let grouped = pool.map(order, &mut || false, || (), group)?;
-        let by_mode: Vec<ModeCsr> = grouped
-            .unwrap_or_default()
-            .into_iter()
-            .collect::<Result<_>>()?;
+        let by_mode: Vec<ModeCsr> = pool.try_map(order, || Ok(()), group)?;
         let (mut matrices, mut graphs) = (Vec::new(), Vec::new());
         for (number, input) in inputs.iter().enumerate() {
             if input.is_graph {
@@ -193,12 +189,13 @@ impl RowwiseProblem {
 
     /// The full core for scaled values, with its modes in the order that partial derivatives by rows of mode `n` need;
     /// `None` if the core is hyper-diagonal.
-    pub(super) fn permuted_core(&self, model: &Model, n: usize) -> Option<Vec<f32>> {
-        self.core_sums.as_ref()?;
+    pub(super) fn permuted_core(&self, model: &Model, n: usize) -> Result<Option<Vec<f32>>> {
+        if self.core_sums.is_none() {
+            return Ok(None);
+        }
         let others = self.tensor[n].other_modes().iter().copied();
         let order: Vec<usize> = others.chain([n]).collect();
-        let core = permute_core(&model.shape, &model.core, &order, self.scaling.scale);
-        Some(core)
+        permute_core(&model.shape, &model.core, &order, self.scaling.scale).map(Some)
     }
 
     /// The squared errors of the tensor, times `weight`, as a function of the rows of mode `n`.
@@ -237,7 +234,7 @@ impl RowwiseProblem {
         model: &'a Model,
         n: usize,
         weight: impl Fn(&RowwiseMatrix) -> f64,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<Vec<DataTerm<'a>>> {
         let matrices = self.matrices.iter().filter(|m| m.mode == n);
         matrices

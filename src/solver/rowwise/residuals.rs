@@ -18,40 +18,35 @@ pub(super) fn map_residuals<T: Send>(
     term: &DataTerm<'_>,
     rows: &[f32],
     biases: &[f32],
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
     reduce: impl Fn(Range<usize>, &[f32]) -> T + Sync,
 ) -> Result<Vec<T>> {
     let width = padded_len(term.partials.rank);
-    let buffers = || (PartialsScratch::default(), Vec::new());
-    let done = pool.map(
-        tasks.tasks.len(),
-        &mut || false,
-        buffers,
-        |(scratch, residuals), t| {
-            let (range, row_range) = match &tasks.tasks[t] {
-                RowTask::Rows(rows) => {
-                    let first = term.csr.row_entries(rows.start).start;
-                    let end = term.csr.row_entries(rows.end - 1).end;
-                    (first..end, rows.clone())
-                }
-                RowTask::PartOfRow {
-                    position, entries, ..
-                } => (entries.clone(), *position..position + 1),
-            };
-            debug_assert_eq!(tasks.rows[row_range.start] as usize, row_range.start);
-            residuals.clear();
-            residuals.resize(range.len(), 0.0);
-            for row in row_range {
-                let all = term.csr.row_entries(row);
-                let entries = all.start.max(range.start)..all.end.min(range.end);
-                let out = &mut residuals[entries.start - range.start..entries.end - range.start];
-                let bias = biases.get(row).copied().unwrap_or(0.0);
-                let row = &rows[row * width..(row + 1) * width];
-                term.partials
-                    .residuals(term.csr, entries, row, bias, scratch, out);
+    let buffers = || Ok((PartialsScratch::default(), Vec::new()));
+    let stop = pool.stop();
+    pool.try_map(tasks.tasks.len(), buffers, |(scratch, residuals), t| {
+        let (range, row_range) = match &tasks.tasks[t] {
+            RowTask::Rows(rows) => {
+                let first = term.csr.row_entries(rows.start).start;
+                let end = term.csr.row_entries(rows.end - 1).end;
+                (first..end, rows.clone())
             }
-            reduce(range, residuals)
-        },
-    )?;
-    Ok(done.unwrap_or_default())
+            RowTask::PartOfRow {
+                position, entries, ..
+            } => (entries.clone(), *position..position + 1),
+        };
+        debug_assert_eq!(tasks.rows[row_range.start] as usize, row_range.start);
+        residuals.clear();
+        residuals.resize(range.len(), 0.0);
+        for row in row_range {
+            let all = term.csr.row_entries(row);
+            let entries = all.start.max(range.start)..all.end.min(range.end);
+            let out = &mut residuals[entries.start - range.start..entries.end - range.start];
+            let bias = biases.get(row).copied().unwrap_or(0.0);
+            let row = &rows[row * width..(row + 1) * width];
+            term.partials
+                .residuals(term.csr, entries, (row, bias), scratch, out, stop)?;
+        }
+        Ok(reduce(range, residuals))
+    })
 }

@@ -25,8 +25,10 @@ use super::row_tasks::{RowTask, RowTasks};
 use crate::error::Result;
 use crate::kernel::{Noise, NormalEquations, PartialsScratch, cholesky_solve};
 use crate::parallel::ThreadPool;
+use crate::progress::StopFlag;
 use crate::random::RandomStream;
 use crate::simd::{Level, padded_len};
+use crate::try_alloc::{try_with_capacity, try_zeroed};
 
 /// An l2 penalty on rows: strength times (u - t)^T M (u - t).
 #[derive(Clone, Copy)]
@@ -133,56 +135,51 @@ struct LinearSystem {
 }
 
 impl ThreadScratch {
-    fn new(terms: &[DataTerm<'_>], size: usize) -> ThreadScratch {
-        ThreadScratch {
+    fn new(terms: &[DataTerm<'_>], size: usize) -> Result<ThreadScratch> {
+        Ok(ThreadScratch {
             partials: PartialsScratch::default(),
-            sums: empty_sums(terms),
+            sums: empty_sums(terms)?,
             system: LinearSystem {
-                precision: vec![0.0; size * padded_len(size)],
+                precision: try_zeroed(size * padded_len(size), "elements of normal equations")?,
                 rhs: vec![0.0; padded_len(size)],
                 noise: vec![0.0; padded_len(size)],
             },
-        }
+        })
     }
 }
 
-fn empty_sums(terms: &[DataTerm<'_>]) -> Vec<NormalEquations> {
+fn empty_sums(terms: &[DataTerm<'_>]) -> Result<Vec<NormalEquations>> {
     let ranks = terms.iter().map(|s| s.partials.rank);
     ranks.map(NormalEquations::new).collect()
 }
 
 /// Updates all rows of the tasks and returns them in the order of [`RowTasks::rows`], [`RowConditional::output_len`]
-/// floats each, biases last; `None` if cancelled.
+/// floats each, biases last.
 pub(super) fn update_rows(
     tasks: &RowTasks,
     terms: &[DataTerm<'_>],
     conditional: &RowConditional<'_>,
-    pool: &ThreadPool,
-    cancelled: &mut dyn FnMut() -> bool,
-) -> Result<Option<Vec<f32>>> {
+    pool: &ThreadPool<'_>,
+) -> Result<Vec<f32>> {
     let scratch = || ThreadScratch::new(terms, conditional.prior.size);
     let len = conditional.output_len();
-    let results = pool.map(
-        tasks.tasks.len(),
-        cancelled,
-        scratch,
-        |scratch, t| match &tasks.tasks[t] {
+    let stop = pool.stop();
+    let run_task = |scratch: &mut ThreadScratch, t: usize| {
+        Ok(match &tasks.tasks[t] {
             RowTask::Rows(positions) => {
                 let rows = &tasks.rows[positions.clone()];
-                TaskResult::Rows(conditional.update(rows, terms, scratch))
+                TaskResult::Rows(conditional.update(rows, terms, scratch, stop)?)
             }
             RowTask::PartOfRow { term, entries, .. } => {
                 let term = &terms[*term];
-                let mut sums = Box::new(NormalEquations::new(term.partials.rank));
-                term.accumulate(entries.clone(), &mut scratch.partials, &mut sums);
+                let mut sums = Box::new(NormalEquations::new(term.partials.rank)?);
+                term.accumulate(entries.clone(), &mut scratch.partials, &mut sums, stop)?;
                 TaskResult::PartOfRow(sums)
             }
-        },
-    )?;
-    let Some(results) = results else {
-        return Ok(None);
+        })
     };
-    let mut out = vec![0.0f32; tasks.rows.len() * len];
+    let results = pool.try_map(tasks.tasks.len(), scratch, run_task)?;
+    let mut out: Vec<f32> = try_zeroed(tasks.rows.len() * len, "row elements")?;
     // Position and sums of each long row. Its parts follow each other.
     let mut long_rows: Vec<(usize, Vec<NormalEquations>)> = Vec::new();
     for (task, result) in tasks.tasks.iter().zip(results) {
@@ -193,7 +190,7 @@ pub(super) fn update_rows(
             }
             (RowTask::PartOfRow { position, term, .. }, TaskResult::PartOfRow(part)) => {
                 if long_rows.last().is_none_or(|(last, _)| last != position) {
-                    long_rows.push((*position, empty_sums(terms)));
+                    long_rows.push((*position, empty_sums(terms)?));
                 }
                 if let Some((_, sums)) = long_rows.last_mut() {
                     sums[*term].add(&part);
@@ -202,20 +199,17 @@ pub(super) fn update_rows(
             _ => unreachable!("the result of a task is of the task's kind"),
         }
     }
-    let solved = pool.map(long_rows.len(), cancelled, scratch, |scratch, k| {
+    let solved = pool.try_map(long_rows.len(), scratch, |scratch, k| {
         let (position, sums) = &long_rows[k];
         let row = tasks.rows[*position] as usize;
         let mut out = Vec::with_capacity(len);
         conditional.solve(row, terms, sums, &mut scratch.system, &mut out);
-        out
+        Ok(out)
     })?;
-    let Some(solved) = solved else {
-        return Ok(None);
-    };
     for ((position, _), row) in long_rows.iter().zip(solved) {
         out[position * len..(position + 1) * len].copy_from_slice(&row);
     }
-    Ok(Some(out))
+    Ok(out)
 }
 
 impl RowConditional<'_> {
@@ -227,23 +221,27 @@ impl RowConditional<'_> {
         }
     }
 
-    /// Updates some rows from all their entries.
+    /// Updates some rows from all their entries. Returns any rows if `stop` is requested.
     fn update(
         &self,
         rows: &[u32],
         terms: &[DataTerm<'_>],
         scratch: &mut ThreadScratch,
-    ) -> Vec<f32> {
-        let mut out = Vec::with_capacity(rows.len() * self.output_len());
+        stop: &StopFlag,
+    ) -> Result<Vec<f32>> {
+        let mut out = try_with_capacity(rows.len() * self.output_len(), "row elements")?;
         for &row in rows {
+            if stop.requested() {
+                break;
+            }
             let row = row as usize;
             for (term, sums) in terms.iter().zip(&mut scratch.sums) {
                 sums.clear();
-                term.accumulate(term.csr.row_entries(row), &mut scratch.partials, sums);
+                term.accumulate(term.csr.row_entries(row), &mut scratch.partials, sums, stop)?;
             }
             self.solve(row, terms, &scratch.sums, &mut scratch.system, &mut out);
         }
-        out
+        Ok(out)
     }
 
     /// Updates one row from the sums over its entries and appends it to `out`.

@@ -20,7 +20,7 @@ impl RowwiseSolver {
     /// Prepares the first sweep.
     pub(in crate::solver) fn new(
         model: &mut Model,
-        context: &FitContext,
+        context: &FitContext<'_>,
         initial: &InitialState<'_>,
     ) -> Result<RowwiseSolver> {
         let FitContext {
@@ -135,7 +135,7 @@ fn build_problem(
     model: &Model,
     data: &Data,
     settings: Settings,
-    pool: &ThreadPool,
+    pool: &ThreadPool<'_>,
 ) -> Result<RowwiseProblem> {
     let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len()).collect();
     let tensor = data.tensor.shuffled();

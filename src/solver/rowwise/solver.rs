@@ -2,7 +2,7 @@
 
 use super::holdout::{HoldoutEntries, SquaredErrors};
 use super::problem::RowwiseProblem;
-use super::state::{Sweep, SweepState};
+use super::state::{ConditionalMeans, Sweep, SweepState};
 use crate::error::Result;
 use crate::model::Model;
 use crate::parallel::ThreadPool;
@@ -28,16 +28,34 @@ impl RowwiseSolver {
     }
 
     /// Runs sweep `number`, counted from 1. `als` subtracts `biases` from the values; `gibbs` samples its own. Returns the
-    /// sum of squared errors on the training entries in units of the data (0 for `als`), or `None` if cancelled; the
-    /// model is then unusable.
+    /// sum of squared errors on the training entries in units of the data (0 for `als`). After an error, also if it is
+    /// cancelled, the model is unusable.
     pub(in crate::solver) fn sweep(
         &mut self,
         model: &mut Model,
         biases: &[Vec<f32>],
         number: u64,
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<f64>> {
+        pool: &ThreadPool<'_>,
+    ) -> Result<f64> {
+        let kept_samples = model.samples.as_ref().map(|s| s.samples.clone());
+        let result = self.run_sweep(model, biases, number, pool);
+        if let (Err(_), Some(samples), Some(kept)) = (&result, &mut model.samples, kept_samples) {
+            // The driver restores the rows; this is the rest of the state before the sweep.
+            samples.samples = kept;
+            self.state.biases.clone_from(&samples.biases);
+            self.state.conditional_means = ConditionalMeans::default();
+            self.state.squared_error = None;
+        }
+        result
+    }
+
+    fn run_sweep(
+        &mut self,
+        model: &mut Model,
+        biases: &[Vec<f32>],
+        number: u64,
+        pool: &ThreadPool<'_>,
+    ) -> Result<f64> {
         if !self.is_gibbs() && !biases.is_empty() {
             self.state.biases = biases.to_vec();
         }
@@ -47,14 +65,9 @@ impl RowwiseSolver {
             is_kept,
             is_burn_in: self.burn_in.is_some_and(|burn_in| number <= burn_in),
         };
-        let done = self
-            .problem
-            .sweep(model, &mut self.state, sweep, pool, cancelled)?;
-        if done.is_none() {
-            return Ok(None);
-        }
+        self.problem.sweep(model, &mut self.state, sweep, pool)?;
         if !self.is_gibbs() {
-            return Ok(Some(0.0));
+            return Ok(0.0);
         }
         let largest_mode = self.problem.largest_mode();
         if is_kept {
@@ -71,14 +84,14 @@ impl RowwiseSolver {
         if let Some(samples) = &mut model.samples {
             samples.biases.clone_from(&self.state.biases);
         }
-        Ok(Some(squares * self.problem.scaling.scale.powi(2)))
+        Ok(squares * self.problem.scaling.scale.powi(2))
     }
 
     /// Returns the sum of squared errors on the training entries of the current state of the chain, in units of the data.
     pub(in crate::solver) fn training_squared_error(
         &self,
         model: &Model,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<f64> {
         let squares = match self.state.squared_error {
             Some(squares) => squares,
@@ -94,7 +107,7 @@ impl RowwiseSolver {
         set: EvaluationSet,
         model: &Model,
         clip: bool,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<f64> {
         let entries = match set {
             EvaluationSet::Test => &self.test,

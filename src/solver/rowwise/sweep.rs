@@ -16,16 +16,15 @@ use crate::parallel::ThreadPool;
 use crate::simd::padded_len;
 
 impl RowwiseProblem {
-    /// Updates everything once, from the smallest mode to the largest, then the core; `None` if cancelled, and model and
-    /// state are then unusable. Sweeps that are kept also sample biases for rows without tensor entries.
+    /// Updates everything once, from the smallest mode to the largest, then the core. If it is cancelled, model and state
+    /// are unusable. Sweeps that are kept also sample biases for rows without tensor entries.
     pub(super) fn sweep(
         &self,
         model: &mut Model,
         state: &mut SweepState,
         sweep: Sweep,
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<()>> {
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
         let number = sweep.number;
         state.noise_precision = self.noise_precision(model, state, number, pool)?;
         if sweep.is_burn_in {
@@ -38,18 +37,12 @@ impl RowwiseProblem {
         }
         state.matrix_weights = matrix_weights;
         for &n in &self.modes_by_size {
-            let updated = self.update_mode(model, state, n, number, pool, cancelled)?;
-            if updated.is_none() {
-                return Ok(None);
-            }
+            self.update_mode(model, state, n, number, pool)?;
             if sweep.is_kept {
                 self.sample_cold_start_biases(model, state, n, number, pool)?;
             }
             for matrix in self.matrices.iter().filter(|m| m.mode == n) {
-                let updated = self.update_columns(model, state, matrix, number, pool, cancelled)?;
-                if updated.is_none() {
-                    return Ok(None);
-                }
+                self.update_columns(model, state, matrix, number, pool)?;
             }
         }
         if let Some(sums) = &self.core_sums {
@@ -65,27 +58,24 @@ impl RowwiseProblem {
                 mode,
                 sums,
             };
-            if update.run(model, &state.biases, pool, cancelled)?.is_none() {
-                return Ok(None);
-            }
+            update.run(model, &state.biases, pool)?;
         }
         model.update_mean_rows()?;
         state.squared_error = None;
-        Ok(Some(()))
+        Ok(())
     }
 
-    /// Updates the rows of mode `n` and their biases; `None` if cancelled.
+    /// Updates the rows of mode `n` and their biases.
     fn update_mode(
         &self,
         model: &mut Model,
         state: &mut SweepState,
         n: usize,
         sweep: u64,
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<()>> {
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
         let prior = self.row_prior(&model.modes[n].factor, &state.biases[n], n, sweep, pool)?;
-        let core = self.permuted_core(model, n);
+        let core = self.permuted_core(model, n)?;
         let keeps_means = self.modes_by_size.last() == Some(&n);
         if keeps_means {
             let means = &mut state.conditional_means;
@@ -119,9 +109,7 @@ impl RowwiseProblem {
                     self.level,
                 )
             };
-            let Some(updated) = update_rows(tasks, &terms, &conditional, pool, cancelled)? else {
-                return Ok(None);
-            };
+            let updated = update_rows(tasks, &terms, &conditional, pool)?;
             let updated = UpdatedRows {
                 mode: n,
                 sweep,
@@ -142,7 +130,7 @@ impl RowwiseProblem {
             *mean = model.modes[n].mean_bias(biases);
         }
         state.row_priors[n] = Some(prior);
-        Ok(Some(()))
+        Ok(())
     }
 
     /// Stores updated rows, biases and conditional means of a mode. The uninformed sweep keeps spectral rows as they are.
@@ -181,16 +169,15 @@ impl RowwiseProblem {
         Ok(())
     }
 
-    /// Updates the columns of a matrix; `None` if cancelled.
+    /// Updates the columns of a matrix.
     fn update_columns(
         &self,
         model: &mut Model,
         state: &SweepState,
         matrix: &RowwiseMatrix,
         sweep: u64,
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<()>> {
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
         let columns = &model.matrices[matrix.number].factor;
         let (rank, width) = (columns.rank(), columns.stride());
         let prior: GaussianPrior = self.column_prior(matrix, columns, sweep, pool)?;
@@ -207,15 +194,13 @@ impl RowwiseProblem {
         let weight = state.matrix_weights[matrix.number];
         let term = [self.matrix_term(&matrix.by_column, rows, weight, full.transpose()?)];
         let tasks = &matrix.column_tasks;
-        let Some(updated) = update_rows(tasks, &term, &conditional, pool, cancelled)? else {
-            return Ok(None);
-        };
+        let updated = update_rows(tasks, &term, &conditional, pool)?;
         let columns = model.matrices[matrix.number].factor.as_mut_slice()?;
         let columns = columns.chunks_exact_mut(width);
         for (column, updated) in columns.zip(updated.chunks_exact(prior.size)) {
             column[..rank].copy_from_slice(&updated[..rank]);
         }
-        Ok(Some(()))
+        Ok(())
     }
 
     /// The penalty on rows; `None` for `gibbs`, whose rows have a prior instead.
@@ -259,10 +244,10 @@ impl RowwiseProblem {
         state: &SweepState,
         entries: &HoldoutEntries,
         wants_predictions: bool,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<Measurement> {
         let n = entries.mode;
-        let core = self.permuted_core(model, n);
+        let core = self.permuted_core(model, n)?;
         let mut partials = self.partials(model, &state.biases, n, core.as_deref());
         let mut rows = model.modes[n].factor.as_slice();
         let mut biases = &state.biases[n][..];

@@ -10,14 +10,14 @@ use crate::solver::full_matrix_update;
 /// Without it a full core overfits at once.
 const CORE_PENALTY: f64 = 0.1;
 
-/// Runs `epoch` between the two half updates of full matrices, then shrinks the core. After a cancelled or diverged epoch
-/// nothing more is done.
+/// Runs `epoch` between the two half updates of full matrices, then shrinks the core. After a diverged epoch nothing more
+/// is done.
 pub(super) fn run_with_outer_updates(
     model: &mut Model,
-    context: &FitContext,
+    context: &FitContext<'_>,
     eta: f64,
-    epoch: impl FnOnce(&mut Model) -> Result<Option<f64>>,
-) -> Result<Option<f64>> {
+    epoch: impl FnOnce(&mut Model) -> Result<f64>,
+) -> Result<f64> {
     let FitContext {
         options,
         data,
@@ -29,7 +29,7 @@ pub(super) fn run_with_outer_updates(
         full_matrix_update::before_epoch(model, data, eta, rule, pool)?;
     }
     let squared_error = epoch(model)?;
-    if squared_error.is_some_and(f64::is_finite) {
+    if squared_error.is_finite() {
         shrink_core(model, context, eta);
         if data.has_full_matrices() {
             full_matrix_update::after_epoch(model, data, eta, rule, pool)?;
@@ -40,7 +40,7 @@ pub(super) fn run_with_outer_updates(
 
 /// Shrinks a full core towards its prior mean by what all entries of an epoch amount to. The change is so small that once per
 /// epoch is often enough.
-fn shrink_core(model: &mut Model, context: &FitContext, eta: f64) {
+fn shrink_core(model: &mut Model, context: &FitContext<'_>, eta: f64) {
     let data = &context.data;
     let eta = eta * data.core_eta_scale;
     let entries = data.tensor_weight;

@@ -31,6 +31,7 @@ use std::time::Instant;
 use search::Search;
 use stop::SearchMonitor;
 
+use super::driver::{Clock, FitMonitor};
 use super::hyperparameters::resolve_options;
 use super::observer::StopReason;
 use crate::error::{Error, Result};
@@ -60,8 +61,8 @@ pub fn tune(
         )),
         e => e,
     };
-    let resolved =
-        resolve_options(problem, options, None, None, &search_monitor).map_err(explain)?;
+    let monitor = FitMonitor::new(&search_monitor, Clock::start(), 0.0);
+    let resolved = resolve_options(problem, options, None, &monitor).map_err(explain)?;
     let (base, standardization) = (resolved.options, resolved.standardization);
     let mut search = Search::new(problem, options, &base, standardization, search_options)?;
     let outcome = search.run(observer, &search_monitor);

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use crate::parallel::StopFlag;
 use crate::progress::Monitor;
 
 /// The caller's monitor, which also cancels when the time limit is reached or the observer stops the search.
@@ -52,14 +51,5 @@ impl Monitor for SearchMonitor<'_> {
 
     fn cancelled(&self) -> bool {
         self.is_stopped.get() || self.monitor.cancelled() || self.is_past_deadline()
-    }
-}
-
-/// Cancels the fit of a trial when all trials are stopped.
-pub(super) struct TrialMonitor<'a>(pub(super) &'a StopFlag);
-
-impl Monitor for TrialMonitor<'_> {
-    fn cancelled(&self) -> bool {
-        self.0.requested()
     }
 }

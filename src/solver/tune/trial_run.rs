@@ -2,7 +2,6 @@
 
 use std::sync::Mutex;
 
-use super::stop::TrialMonitor;
 use super::trial::TuneOptions;
 use crate::error::{Error, Result};
 use crate::model::{Checkpoint, EpochMetrics, Model};
@@ -10,7 +9,7 @@ use crate::options::{Initialization, ModelKind, Options};
 use crate::parallel::StopFlag;
 use crate::problem::Problem;
 use crate::progress::Monitor;
-use crate::solver::driver::{Fit, FitState};
+use crate::solver::driver::{Clock, Fit, FitMonitor, FitState};
 use crate::solver::gibbs_init::{GibbsStart, chain_rank};
 use crate::solver::holdout_split::HoldoutSplit;
 use crate::solver::input::FitInput;
@@ -97,8 +96,9 @@ impl<'a> TrialRunner<'a> {
             } else {
                 0.0
             };
-            let start =
-                GibbsStart::sample(self.problem, &options, held_out_fraction, None, monitor)?;
+            // The monitor of the search has its time limit.
+            let monitor = FitMonitor::new(monitor, Clock::start(), 0.0);
+            let start = GibbsStart::sample(self.problem, &options, held_out_fraction, &monitor)?;
             self.gibbs_starts.push((rank, start));
         }
         Ok(())
@@ -113,12 +113,14 @@ impl<'a> TrialRunner<'a> {
     /// Fits a trial up to its rung and returns its validation RMSE, and the fit to continue.
     pub(super) fn run(&self, job: &TrialJob, stop: &StopFlag) -> Result<(f64, PausedFit)> {
         let (problem, options, base) = (self.problem, &job.options, self.base);
-        let monitor = TrialMonitor(stop);
+        let monitor = FitMonitor::new(stop, Clock::start(), 0.0);
         let paused = job.take_paused();
         let gibbs_start = self.gibbs_start(chain_rank(problem, options));
         let start = match (options.start, gibbs_start) {
             _ if paused.is_some() => None,
-            (Initialization::Gibbs, Some(start)) => Some(start.initial_model(problem, options)?),
+            (Initialization::Gibbs, Some(start)) => {
+                Some(start.initial_model(problem, options, &monitor)?)
+            }
             _ => None,
         };
         // Standardization depends on these options only.
@@ -138,8 +140,8 @@ impl<'a> TrialRunner<'a> {
         };
         let mut observer = StopAfter(job.epoch);
         let mut fit = Fit::new(problem, options, &input, state, &mut observer, &monitor)?;
-        fit.run(&mut observer, &monitor)?;
-        if monitor.cancelled() {
+        fit.run(&mut observer)?;
+        if monitor.is_cancelled_by_caller() {
             return Err(Error::Cancelled);
         }
         Ok((fit.validation_error()?, fit.into_checkpoint()?))

@@ -60,7 +60,7 @@ impl UnfoldingGram {
         csr: &ModeCsr,
         mode: usize,
         rows: usize,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<Option<UnfoldingGram>> {
         let column = csr.other_modes().iter().position(|&m| m == mode);
         let Some(column) = column.filter(|_| rows <= MAX_ROWS) else {
@@ -68,9 +68,9 @@ impl UnfoldingGram {
         };
         let chunks = row_chunks(csr);
         let find = |keys: &mut _, c: usize| ModeFibers::new(csr, column, chunks[c].clone(), keys);
-        let parts = pool.map(chunks.len(), &mut || false, Vec::new, find)?;
+        let parts = pool.map(chunks.len(), Vec::new, find)?;
         let mut fibers = ModeFibers::default();
-        for part in parts.unwrap_or_default() {
+        for part in parts {
             if fibers.rows.len() < MAX_POSITIONS {
                 fibers.append(part);
             }
@@ -115,7 +115,7 @@ impl UnfoldingGram {
         values: &CenteredValues,
         count: usize,
         stream_key: &[u64],
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<Option<SpectralColumns>> {
         if values.mean_square <= 0.0 {
             return Ok(None);
@@ -171,13 +171,13 @@ impl ScaledGram<'_> {
         &self,
         count: usize,
         s: &mut RandomStream,
-        pool: &ThreadPool,
+        pool: &ThreadPool<'_>,
     ) -> Result<Vec<Direction>> {
         let rows = self.unfolding.scale.len();
         let mut v: Vec<Vec<f64>> = (0..count)
             .map(|_| (0..rows).map(|_| s.standard_normal()).collect())
             .collect();
-        orthonormalize(&mut v);
+        orthonormalize(&mut v, pool.monitor())?;
         for _ in 0..SUBSPACE_ITERATIONS {
             let mut next = self.times(&v, pool)?;
             // Noise has negative eigenvalues as large as positive ones. The shift keeps the iteration from converging
@@ -186,7 +186,7 @@ impl ScaledGram<'_> {
                 add_scaled(to, self.noise_eigenvalue, from);
             }
             v = next;
-            orthonormalize(&mut v);
+            orthonormalize(&mut v, pool.monitor())?;
         }
         let next = self.times(&v, pool)?;
         let projected = |k: usize| {
@@ -194,7 +194,7 @@ impl ScaledGram<'_> {
             0.5 * (dot(&v[i], &next[j]) + dot(&v[j], &next[i]))
         };
         let projected: Vec<f64> = (0..count * count).map(projected).collect();
-        let Eigen { values, vectors } = symmetric_eigen(count, &projected);
+        let Eigen { values, vectors } = symmetric_eigen(count, &projected, pool.monitor())?;
         let ritz_vectors = vectors.chunks_exact(count).map(|coefficients| {
             let mut out = vec![0.0; rows];
             for (&coefficient, v) in coefficients.iter().zip(&v) {
@@ -210,7 +210,7 @@ impl ScaledGram<'_> {
     }
 
     /// Multiplies A by some columns, a block of them per task.
-    fn times(&self, v: &[Vec<f64>], pool: &ThreadPool) -> Result<Vec<Vec<f64>>> {
+    fn times(&self, v: &[Vec<f64>], pool: &ThreadPool<'_>) -> Result<Vec<Vec<f64>>> {
         let scale = &self.unfolding.scale;
         let times_block = |b: usize| {
             let columns = &v[b * BLOCK_COLUMNS..v.len().min((b + 1) * BLOCK_COLUMNS)];
@@ -228,8 +228,8 @@ impl ScaledGram<'_> {
             (0..columns.len()).map(column).collect::<Vec<_>>()
         };
         let blocks = v.len().div_ceil(BLOCK_COLUMNS);
-        let done = pool.map(blocks, &mut || false, || (), |(), b| times_block(b))?;
-        Ok(done.unwrap_or_default().into_iter().flatten().collect())
+        let done = pool.map(blocks, || (), |(), b| times_block(b))?;
+        Ok(done.into_iter().flatten().collect())
     }
 }
 

@@ -27,9 +27,9 @@ impl Algorithm for BlockedSgd {
     fn epoch(
         &mut self,
         model: &mut Model,
-        context: &FitContext,
-        request: EpochRequest<'_>,
-    ) -> Result<Option<f64>> {
+        context: &FitContext<'_>,
+        request: EpochRequest,
+    ) -> Result<f64> {
         let inputs = FitInputs {
             data: &context.data,
             plan: &self.plan,
@@ -38,12 +38,9 @@ impl Algorithm for BlockedSgd {
         };
         let (eta, stream_id, interval) = (request.eta, request.stream(), &mut self.interval);
         run_with_outer_updates(model, context, eta, |model| {
-            let (pool, cancelled) = (&context.pool, request.cancelled);
-            let outcome = inputs.run_epoch(model, eta, *interval, &stream_id, pool, cancelled)?;
-            Ok(outcome.map(|outcome| {
-                *interval = outcome.interval;
-                outcome.squared_error
-            }))
+            let outcome = inputs.run_epoch(model, eta, *interval, &stream_id, &context.pool)?;
+            *interval = outcome.interval;
+            Ok(outcome.squared_error)
         })
     }
 

@@ -9,6 +9,7 @@ use super::plan::MatrixPlacement;
 use super::replica_divergence::SampleKernel;
 use super::replicas::{BlockReplicas, Replica};
 use super::strata::{Stratum, tournament_pair};
+use crate::error::Result;
 use crate::kernel::{
     self, BlockUpdateSettings, EntryBlock, MAX_BATCH_LEN, MAX_ORDER, PartRefMut, RowsMut,
 };
@@ -32,7 +33,11 @@ impl PassContext<'_> {
         task: usize,
         stop: impl Fn() -> bool,
         scratch: &mut ThreadScratch,
-    ) -> bool {
+    ) -> Result<bool> {
+        // Loading replicas of a large core takes long.
+        if self.stop.requested() {
+            return Ok(false);
+        }
         match strata[round] {
             Stratum::TensorBlocks { shift } => {
                 let blocking = &self.inputs.plan.blocking;
@@ -40,7 +45,7 @@ impl PassContext<'_> {
                 let coordinates = blocking.coordinates(block);
                 let coordinates = &coordinates[..blocking.axes];
                 if !self.tasks.wait_for_earlier_rounds(coordinates, round, stop) {
-                    return false;
+                    return Ok(false);
                 }
                 let mut replicas = self.replicas[task]
                     .write()
@@ -48,7 +53,7 @@ impl PassContext<'_> {
                 if round == 0 {
                     replicas.load(self.parameters);
                 }
-                self.update_block(block, &mut replicas, scratch);
+                self.update_block(block, &mut replicas, scratch)?;
                 if round + 1 == strata.len() {
                     self.predict_sample(&mut replicas, scratch);
                 }
@@ -57,13 +62,13 @@ impl PassContext<'_> {
             }
             Stratum::ClassGroup { .. } => unreachable!("class groups have tasks of their own"),
             Stratum::MatrixBlocks { matrix, shift } => {
-                self.update_matrix_block(matrix, shift, task, scratch);
+                self.update_matrix_block(matrix, shift, task, scratch)?;
             }
             Stratum::GraphPairs { matrix, round } => {
                 self.update_graph_pair(matrix, round, task, scratch);
             }
         }
-        true
+        Ok(true)
     }
 
     /// Updates with the entries of a tensor block and the matrix entries that go with it.
@@ -72,7 +77,7 @@ impl PassContext<'_> {
         block: usize,
         replicas: &mut BlockReplicas,
         scratch: &mut ThreadScratch,
-    ) {
+    ) -> Result<()> {
         let coordinates = self.inputs.plan.blocking.coordinates(block);
         let modes = &self.inputs.plan.modes;
         let mut parts: [Option<PartRefMut<'_>>; MAX_ORDER] = array::from_fn(|n| {
@@ -83,12 +88,13 @@ impl PassContext<'_> {
         // Matrices come before or after the tensor at random.
         let matrices_first = splitmix64(self.epoch.stream_key ^ block as u64) & 1 == 1;
         if matrices_first {
-            self.update_block_matrices(block, replicas, parts, scratch);
+            self.update_block_matrices(block, replicas, parts, scratch)?;
         }
-        self.update_tensor_block(block, replicas, parts, scratch);
+        self.update_tensor_block(block, replicas, parts, scratch)?;
         if !matrices_first {
-            self.update_block_matrices(block, replicas, parts, scratch);
+            self.update_block_matrices(block, replicas, parts, scratch)?;
         }
+        Ok(())
     }
 
     /// Predicts the divergence sample with the replicas of a block.
@@ -99,6 +105,7 @@ impl PassContext<'_> {
             &self.epoch.divergence_sample,
             &replicas.core.rows,
             modes,
+            self.stop,
             &mut replicas.sample_predictions,
         );
     }
@@ -109,7 +116,7 @@ impl PassContext<'_> {
         replicas: &mut BlockReplicas,
         parts: &mut [Option<PartRefMut<'_>>],
         scratch: &mut ThreadScratch,
-    ) {
+    ) -> Result<()> {
         let data = self.inputs.data;
         let block = &data.tensor.blocks()[index];
         let limit = self.tensor_batch_limit(block, replicas, parts, &mut scratch.sample);
@@ -143,8 +150,9 @@ impl PassContext<'_> {
             &settings,
             &self.tensor_stream_id(index),
             &mut scratch.kernel,
-        );
+        )?;
         replicas.total_weight += block.total_weight() * self.pass.fraction();
+        Ok(())
     }
 
     /// Updates with the matrix entries that go with a tensor block.
@@ -154,7 +162,7 @@ impl PassContext<'_> {
         replicas: &mut BlockReplicas,
         parts: &mut [Option<PartRefMut<'_>>],
         scratch: &mut ThreadScratch,
-    ) {
+    ) -> Result<()> {
         for (m, plan) in self.inputs.plan.matrices.iter().enumerate() {
             if !matches!(plan.placement, MatrixPlacement::TensorBlocks) {
                 continue;
@@ -174,8 +182,9 @@ impl PassContext<'_> {
                 rows_of(parts[data.mode].as_mut(), None),
                 rows_of(column_part.as_mut(), replicas.columns[m].as_mut()),
             ];
-            self.update_matrix(m, block, self.pass.batch_range(), &mut rows, scratch);
+            self.update_matrix(m, block, self.pass.batch_range(), &mut rows, scratch)?;
         }
+        Ok(())
     }
 
     /// Updates with a block of a matrix that has strata of its own.
@@ -185,18 +194,18 @@ impl PassContext<'_> {
         shift: usize,
         task: usize,
         scratch: &mut ThreadScratch,
-    ) {
+    ) -> Result<()> {
         let blocking = &self.inputs.plan.matrices[m].blocking;
         let data = &self.inputs.data.matrices[m];
         let coordinates = [task, (task + shift) % blocking.parts_per_axis];
         let block = &data.entries.blocks()[blocking.block_at(&coordinates)];
         if block.len() == 0 {
-            return;
+            return Ok(());
         }
         let mut rows = self.parameters.factors[data.mode].borrow_part_mut(coordinates[0]);
         let mut columns = self.parameters.columns[m].borrow_part_mut(coordinates[1]);
         let mut rows = [rows.rows_mut(), columns.rows_mut()];
-        self.update_matrix(m, block, 0.0..1.0, &mut rows, scratch);
+        self.update_matrix(m, block, 0.0..1.0, &mut rows, scratch)
     }
 
     /// Updates with the edges of a graph between two parts, or within one.
@@ -236,7 +245,7 @@ impl PassContext<'_> {
         batch_range: Range<f64>,
         rows: &mut [RowsMut<'_>],
         scratch: &mut ThreadScratch,
-    ) {
+    ) -> Result<()> {
         let data = &self.inputs.data.matrices[m];
         let row_penalty = &self.inputs.data.matrix_row_penalty[data.mode];
         let penalties: [&[f32]; 2] = [row_penalty, &data.column_penalty];
@@ -257,7 +266,8 @@ impl PassContext<'_> {
             &settings,
             &self.matrix_stream_id(m, block.index()),
             &mut scratch.kernel,
-        );
+        )?;
+        Ok(())
     }
 
     /// Returns the longest stable batches of a tensor block. Partial derivatives change fast at the start of a fit, so
@@ -282,7 +292,8 @@ impl PassContext<'_> {
             (None, None) => unreachable!("uncut modes have replicas"),
         };
         let core = &replicas.core.rows;
-        let curvature = sample.block_curvature(&self.epoch.divergence_sample, block, core, row);
+        let curvature =
+            sample.block_curvature(&self.epoch.divergence_sample, block, core, row, self.stop);
         let steepness = curvature.fiber_row * self.epoch.fiber_steepest.fraction;
         let eta = f64::from(self.epoch.eta);
         let core_eta = f64::from(self.epoch.core_eta);

@@ -10,11 +10,13 @@ use super::curvature_basis::EntryCounts;
 use super::merge_interval::PassStatistics;
 use super::task_order::ContiguousTasks;
 use super::tree_reduce::TreeReduction;
+use crate::error::Result;
 use crate::kernel::{
     self, BlockUpdateSettings, ClassRows, ConflictFreeClasses, EntryBlock, ExclusiveRows,
     MAX_ORDER, RowsMut,
 };
 use crate::parallel::lock_ignoring_poison;
+use crate::try_alloc::{CORE_ENTRIES, try_reserve};
 
 /// The state that threads share while they process class groups.
 pub(super) struct ClassGroupRunner<'a> {
@@ -66,18 +68,22 @@ impl<'a> ClassGroupRunner<'a> {
 }
 
 impl PassContext<'_> {
-    /// Processes blocks of a group, together with the other threads.
+    /// Processes blocks of a group, together with the other threads. If a stop is requested, the sums of the group are
+    /// incomplete.
     pub(super) fn update_class_group(
         &self,
         runner: &ClassGroupRunner<'_>,
         group: &ClassGroup,
         thread: usize,
         scratch: &mut ThreadScratch,
-    ) {
+    ) -> Result<()> {
         let class_rows = lock_ignoring_poison(&runner.class_rows).clone();
         let class_rows = class_rows.expect("the rows were borrowed before the stratum");
         let order = self.parameters.factors.len();
         runner.tasks.run(group.blocks.len(), thread, |task| {
+            if self.stop.requested() {
+                return Ok(());
+            }
             if task == 0 {
                 let entries = runner.entry_counts(group);
                 let factors = self.epoch.core_merge_factors(self.inputs.data, entries);
@@ -103,14 +109,16 @@ impl PassContext<'_> {
                 &settings,
                 &self.tensor_stream_id(block.index()),
                 &mut scratch.kernel,
-            );
+            )?;
             runner.core_deltas.add(task, group.blocks.len(), |sum| {
                 let floats = scratch.core_replica.iter().zip(core.rows());
                 sum.core_delta.clear();
+                try_reserve(&mut sum.core_delta, floats.len(), CORE_ENTRIES)?;
                 sum.core_delta.extend(floats.map(|(x, y)| x - y));
                 sum.squared_error = squared_error;
-            });
-        });
+                Ok(())
+            })
+        })
     }
 
     /// Merges the core replicas of a group after all of its blocks. All other threads must be waiting.

@@ -13,6 +13,7 @@ use super::replicas::BlockReplicas;
 use super::strata::Stratum;
 use super::task_order::RoundTasks;
 use crate::kernel::{BlockScratch, BlockUpdateSettings, CoreLayout, MAX_BATCH_LEN};
+use crate::progress::StopFlag;
 use crate::simd::AlignedVec;
 use crate::solver::stream_ids;
 
@@ -51,6 +52,8 @@ pub(super) struct PassContext<'a> {
     pub epoch: &'a EpochSettings<'a>,
     pub pass: &'a PartialPass,
     pub tasks: &'a RoundTasks,
+    /// Ends updates early.
+    pub stop: &'a StopFlag,
 }
 
 /// Memory of one thread.
@@ -64,7 +67,7 @@ pub(super) struct ThreadScratch {
 impl PassContext<'_> {
     /// Returns the settings of a kernel call without core, batch limit and damping.
     pub(super) fn kernel_settings<'a>(
-        &self,
+        &'a self,
         weight: f32,
         penalties: &'a [&'a [f32]],
         prior_means: &'a [&'a [f32]],
@@ -82,6 +85,7 @@ impl PassContext<'_> {
             curvature_direction: &[],
             curvature: 0.0,
             batch_range: 0.0..1.0,
+            stop: self.stop,
         }
     }
 

@@ -4,8 +4,10 @@
 //! the modes' eigenvectors, its eigenvalues the products of theirs.
 
 use super::curvature_basis::{CurvatureBasis, EntryCounts, argmax, merge_factor};
+use crate::error::Result;
 use crate::kernel::{CoreKind, CoreShape, ModeProducts};
 use crate::simd::Level;
+use crate::try_alloc::{CORE_ENTRIES, try_collect, try_zeroed};
 
 /// Largest number of core entries for which all directions are distinguished. Beyond, only the steepest direction and
 /// the rest are.
@@ -33,19 +35,23 @@ pub(super) enum CoreMerge {
 impl CoreMerge {
     /// Prepares the merge of a core of shape `shape`. `bases` has one basis per mode in the order of `shape`, or one
     /// basis for a hyper-diagonal core.
-    pub(super) fn new(level: Level, shape: &CoreShape, bases: &[&CurvatureBasis]) -> CoreMerge {
+    pub(super) fn new(
+        level: Level,
+        shape: &CoreShape,
+        bases: &[&CurvatureBasis],
+    ) -> Result<CoreMerge> {
         if shape.kind() == CoreKind::Diagonal {
-            return CoreMerge::Diagonal(bases[0].clone());
+            return Ok(CoreMerge::Diagonal(bases[0].clone()));
         }
         // The outer product of one vector per mode.
-        let outer_product = |component: &dyn Fn(&CurvatureBasis, usize) -> f32| -> Vec<f32> {
-            let dense: Vec<f32> = bases.iter().fold(vec![1.0], |product, b| {
+        let outer_product = |component: &dyn Fn(&CurvatureBasis, usize) -> f32| {
+            let mut dense: Vec<f32> = vec![1.0];
+            for b in bases {
                 let vector = (0..b.rank).map(|i| component(b, i)).collect::<Vec<f32>>();
-                product
-                    .iter()
-                    .flat_map(|&x| vector.iter().map(move |&y| x * y))
-                    .collect()
-            });
+                let products = dense.iter();
+                let products = products.flat_map(|&x| vector.iter().map(move |&y| x * y));
+                dense = try_collect(dense.len() * b.rank, products, CORE_ENTRIES)?;
+            }
             shape.padded_core(&dense)
         };
         let has_eigenvectors = bases.iter().all(|b| !b.directions.is_empty());
@@ -61,11 +67,11 @@ impl CoreMerge {
                 .collect();
             let rotations: Vec<&[f32]> = bases.iter().map(|b| b.directions.as_slice()).collect();
             let inverses: Vec<&[f32]> = transposed.iter().map(Vec::as_slice).collect();
-            return CoreMerge::Rotated {
+            return Ok(CoreMerge::Rotated {
                 to_basis: ModeProducts::new(level, shape, &rotations),
                 from_basis: ModeProducts::new(level, shape, &inverses),
-                curvature: outer_product(&|b, i| b.curvature[i]),
-            };
+                curvature: outer_product(&|b, i| b.curvature[i])?,
+            });
         }
         let top: Vec<usize> = bases.iter().map(|b| argmax(&b.curvature, None)).collect();
         let top_curvatures = bases.iter().zip(&top).map(|(b, &i)| b.curvature[i]);
@@ -82,19 +88,19 @@ impl CoreMerge {
             .map(runner_up)
             .fold(0.0, f32::max);
         if !has_eigenvectors {
-            return CoreMerge::Steepest {
-                direction: vec![0.0; shape.core_len()],
+            return Ok(CoreMerge::Steepest {
+                direction: try_zeroed(shape.core_len(), CORE_ENTRIES)?,
                 highest,
                 second: highest,
-            };
+            });
         }
         let direction =
-            outer_product(&|b, i| b.directions[argmax(&b.curvature, None) * b.rank + i]);
-        CoreMerge::Steepest {
+            outer_product(&|b, i| b.directions[argmax(&b.curvature, None) * b.rank + i])?;
+        Ok(CoreMerge::Steepest {
             direction,
             highest,
             second,
-        }
+        })
     }
 
     /// Returns the merge factor of each direction; they are the same for all strata of a pass.
@@ -168,11 +174,11 @@ mod tests {
                 basis(3, curvature),
                 basis(4, curvature),
             );
-            let merge = CoreMerge::new(Level::best(), &shape, &[&a, &b, &c]);
-            let mut delta = shape.padded_core(&dense);
+            let merge = CoreMerge::new(Level::best(), &shape, &[&a, &b, &c]).unwrap();
+            let mut delta = shape.padded_core(&dense).unwrap();
             let factors = merge.factors(0.1, 0.0, ENTRIES);
             merge.merge(&mut delta, &mut Vec::new(), &factors);
-            let delta = shape.dense_core(&delta);
+            let delta = shape.dense_core(&delta).unwrap();
             let along = |m: &[f32]| -> f32 {
                 let term = |k: usize| {
                     m[k] * a.directions[k / 12] * b.directions[k / 4 % 3] * c.directions[k % 4]
@@ -190,14 +196,14 @@ mod tests {
     fn a_large_core_distinguishes_its_steepest_direction() {
         let shape = CoreShape::new(CoreKind::Full, &[30, 30, 30]);
         let b = basis(30, 1e5);
-        let merge = CoreMerge::new(Level::best(), &shape, &[&b, &b, &b]);
+        let merge = CoreMerge::new(Level::best(), &shape, &[&b, &b, &b]).unwrap();
         assert!(matches!(merge, CoreMerge::Steepest { .. }));
         let factors = merge.factors(0.1, 0.0, ENTRIES);
         let CoreMerge::Steepest { direction, .. } = &merge else {
             unreachable!()
         };
         let mut delta: Vec<f32> = direction.iter().map(|d| 10.0 * d).collect();
-        let mut other = shape.padded_core(&vec![0.0; 27_000]);
+        let mut other = shape.padded_core(&vec![0.0; 27_000]).unwrap();
         other[5 * 32 + 7] = 1.0;
         delta.iter_mut().zip(&other).for_each(|(m, o)| *m += o);
         merge.merge(&mut delta, &mut Vec::new(), &factors);

@@ -6,9 +6,11 @@
 
 use super::curvature_basis::{CURVATURE_SAFETY_FACTOR, CurvatureBasis};
 use super::entry_sample::sample_entries;
+use crate::error::Result;
 use crate::kernel::{CoreKind, Method, TensorKernel};
 use crate::linalg::{Eigen, JacobiTolerance, jacobi};
 use crate::model::Model;
+use crate::parallel::ThreadPool;
 use crate::simd::Level;
 use crate::solver::data::Data;
 
@@ -40,10 +42,15 @@ pub(super) struct Curvature {
 }
 
 impl Curvature {
-    pub(super) fn measure(model: &Model, data: &Data, level: Level) -> Curvature {
+    pub(super) fn measure(
+        model: &Model,
+        data: &Data,
+        level: Level,
+        pool: &ThreadPool<'_>,
+    ) -> Result<Curvature> {
         let shape = &model.shape;
         let order = shape.order();
-        let mut kernel = TensorKernel::new(shape, Method::Shared(level));
+        let mut kernel = TensorKernel::new(shape, Method::Shared(level))?;
         let mut rows = vec![0.0; shape.rows_len()];
         let mut partials = rows.clone();
         let mut row_moments: Vec<SecondMoments> = shape
@@ -56,6 +63,7 @@ impl Curvature {
             CoreKind::Diagonal => vec![SecondMoments::new(shape.ranks()[0])],
         };
         for entry in sample_entries(data.tensor.blocks(), order, SAMPLE_SIZE) {
+            pool.check_cancelled()?;
             let weight = entry.weight;
             for (n, &row) in entry.rows.iter().enumerate() {
                 let row = model.modes[n].factor.padded_row(row as usize);
@@ -88,23 +96,25 @@ impl Curvature {
             let n = row_count.min(SAMPLE_SIZE);
             let mut moments = SecondMoments::new(m.rank);
             for k in 0..n {
+                pool.check_cancelled()?;
                 moments.add(mode.factor.row(k * row_count / n), 1.0);
             }
             let with_eigenvectors =
                 shape.kind() == CoreKind::Full || m.rank <= MAX_EIGEN_RANK_DIAGONAL;
-            moments.basis(f64::from(m.weight) * m.mean_weight, with_eigenvectors)
+            let weight = f64::from(m.weight) * m.mean_weight;
+            moments.basis(weight, with_eigenvectors, pool)
         });
         let with_eigenvectors =
             shape.kind() == CoreKind::Full || shape.ranks()[0] <= MAX_EIGEN_RANK_DIAGONAL;
-        let bases = |moments: &[SecondMoments]| -> Vec<CurvatureBasis> {
-            let basis = |m: &SecondMoments| m.basis(1.0, with_eigenvectors);
+        let bases = |moments: &[SecondMoments]| -> Result<Vec<CurvatureBasis>> {
+            let basis = |m: &SecondMoments| m.basis(1.0, with_eigenvectors, pool);
             moments.iter().map(basis).collect()
         };
-        Curvature {
-            columns: columns.collect(),
-            rows: bases(&row_moments),
-            core: bases(&core_moments),
-        }
+        Ok(Curvature {
+            columns: columns.collect::<Result<_>>()?,
+            rows: bases(&row_moments)?,
+            core: bases(&core_moments)?,
+        })
     }
 }
 
@@ -138,7 +148,12 @@ impl SecondMoments {
 
     /// Returns the eigenvectors of the mean with their eigenvalues, both times `weight`, or the coordinate axes with upper
     /// bounds of the curvature.
-    fn basis(&self, weight: f64, with_eigenvectors: bool) -> CurvatureBasis {
+    fn basis(
+        &self,
+        weight: f64,
+        with_eigenvectors: bool,
+        pool: &ThreadPool<'_>,
+    ) -> Result<CurvatureBasis> {
         let scale = weight / self.count.max(1.0);
         let finite = self.sums.iter().all(|x| x.is_finite());
         if self.rank > MAX_EIGEN_RANK || !with_eigenvectors || !finite {
@@ -150,17 +165,22 @@ impl SecondMoments {
                 (sum.max(row[i]) * scale) as f32
             };
             let rows = self.sums.chunks_exact(self.rank).enumerate();
-            return CurvatureBasis {
+            return Ok(CurvatureBasis {
                 rank: self.rank,
                 directions: Vec::new(),
                 curvature: rows.map(bound).collect(),
-            };
+            });
         }
-        let Eigen { values, vectors } = jacobi(self.rank, self.sums.clone(), EIGEN_TOLERANCE);
-        CurvatureBasis {
+        let Eigen { values, vectors } = jacobi(
+            self.rank,
+            self.sums.clone(),
+            EIGEN_TOLERANCE,
+            pool.monitor(),
+        )?;
+        Ok(CurvatureBasis {
             rank: self.rank,
             directions: vectors.iter().map(|&x| x as f32).collect(),
             curvature: values.iter().map(|v| (v.max(0.0) * scale) as f32).collect(),
-        }
+        })
     }
 }

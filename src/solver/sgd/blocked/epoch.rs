@@ -19,6 +19,7 @@ use crate::kernel::{BlockScratch, CoreLayout, CorePenalty};
 use crate::model::Model;
 use crate::parallel::{Barrier, ThreadPool, WorkerContext};
 use crate::simd::AlignedVec;
+use crate::try_alloc::CORE_ENTRIES;
 
 /// The result of an epoch.
 pub(in crate::solver) struct EpochOutcome {
@@ -29,20 +30,18 @@ pub(in crate::solver) struct EpochOutcome {
 }
 
 impl FitInputs<'_> {
-    /// Runs one epoch. `stream_id` identifies its random streams. Returns `None` if `cancelled` did before the end; the
-    /// parameters are then partly updated.
+    /// Runs one epoch. `stream_id` identifies its random streams. If it is cancelled, the parameters are partly updated.
     pub(in crate::solver) fn run_epoch(
         &self,
         model: &mut Model,
         eta: f64,
         interval: MergeInterval,
         stream_id: &[u64],
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<EpochOutcome>> {
+        pool: &ThreadPool<'_>,
+    ) -> Result<EpochOutcome> {
         let layout = CoreLayout::tensor(&model.shape, self.plan.blocking.fiber_mode);
-        let settings = EpochSettings::new(self, model, &layout, eta, stream_id);
-        let mut core = layout.to_fiber_first(&model.core);
+        let settings = EpochSettings::new(self, model, &layout, eta, stream_id, pool)?;
+        let mut core = layout.to_fiber_first(&model.core)?;
         let parameters = Parameters::new(
             self.plan,
             &layout,
@@ -51,8 +50,8 @@ impl FitInputs<'_> {
             &mut model.matrices,
         )?;
         let replicas: Vec<_> = (0..self.blocks_per_stratum())
-            .map(|_| RwLock::new(BlockReplicas::new(self.plan, &parameters)))
-            .collect();
+            .map(|_| BlockReplicas::new(self.plan, &parameters).map(RwLock::new))
+            .collect::<Result<_>>()?;
         let threads = pool.threads().min(self.max_task_count());
         let run = EpochRun::new(
             self,
@@ -63,15 +62,17 @@ impl FitInputs<'_> {
             interval,
             threads,
         );
-        let completed = pool.run(threads, cancelled, |worker| run.run_thread(&worker))?;
+        for result in pool.run(threads, |worker| run.run_thread(&worker))? {
+            result?;
+        }
         let mut progress = run.into_progress();
         drop(parameters);
         progress.core_penalty.apply(&mut core);
         layout.copy_from_fiber_first(&core, &mut model.core);
-        Ok(completed.map(|_| EpochOutcome {
+        Ok(EpochOutcome {
             squared_error: progress.squared_error,
             interval: progress.interval,
-        }))
+        })
     }
 }
 
@@ -200,14 +201,26 @@ impl<'a> EpochRun<'a> {
         }
     }
 
-    /// Runs one thread's share of all passes.
-    fn run_thread(&self, worker: &WorkerContext<'_>) {
+    /// Runs one thread's share of all passes. After an error the other threads stop too.
+    fn run_thread(&self, worker: &WorkerContext<'_>) -> Result<()> {
         let _guard = self.barrier.cancel_on_panic();
+        let result = self.run_passes(worker);
+        if result.is_err() {
+            self.barrier.cancel();
+        }
+        result
+    }
+
+    fn run_passes(&self, worker: &WorkerContext<'_>) -> Result<()> {
         let core = &self.parameters.core;
+        let core_len = match self.class_runner {
+            Some(_) => core.partition().row_count() * core.stride(),
+            None => 0,
+        };
         let mut scratch = ThreadScratch {
             kernel: BlockScratch::default(),
-            sample: self.settings.divergence_sample.kernel(self.inputs.level),
-            core_replica: AlignedVec::zeroed(core.partition().row_count() * core.stride()),
+            sample: self.settings.divergence_sample.kernel(self.inputs.level)?,
+            core_replica: AlignedVec::try_zeroed(core_len, CORE_ENTRIES)?,
         };
         let stop = || worker.stop.requested() || self.barrier.is_cancelled();
         for number in 0.. {
@@ -220,6 +233,7 @@ impl<'a> EpochRun<'a> {
                 epoch: self.settings,
                 pass: &pass,
                 tasks: &self.tasks,
+                stop: worker.stop,
             };
             // A pass with class groups has no strata that share a merge, so `position` is also the index of the stratum.
             let runs = merge_runs(&pass.strata, self.inputs.plan.strata_per_merge);
@@ -232,7 +246,7 @@ impl<'a> EpochRun<'a> {
                         worker.index,
                         &stop,
                         &mut scratch,
-                    ),
+                    )?,
                     _ => self.run_strata(
                         &context,
                         strata,
@@ -240,10 +254,10 @@ impl<'a> EpochRun<'a> {
                         worker.index,
                         &stop,
                         &mut scratch,
-                    ),
+                    )?,
                 };
                 if !proceed {
-                    return;
+                    return Ok(());
                 }
             }
             let proceed = self.barrier.wait(|| {
@@ -251,9 +265,10 @@ impl<'a> EpochRun<'a> {
                 stop()
             });
             if !proceed || pass.units.end == UNITS_PER_BLOCK {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 
     /// Runs a group of blocks of a conflict-free class and merges its core replicas. Returns `false` if the threads are to
@@ -266,16 +281,20 @@ impl<'a> EpochRun<'a> {
         thread: usize,
         stop: &dyn Fn() -> bool,
         scratch: &mut ThreadScratch,
-    ) -> bool {
+    ) -> Result<bool> {
         let runner = self.class_runner.as_ref();
         let runner = runner.expect("class groups exist only if there are classes");
         let group = &context.pass.class_groups[group];
-        context.update_class_group(runner, group, thread, scratch);
-        self.barrier.wait(|| {
+        context.update_class_group(runner, group, thread, scratch)?;
+        Ok(self.barrier.wait(|| {
+            // Blocks are missing after a stop.
+            if stop() {
+                return true;
+            }
             context.merge_class_group(runner, group, &mut self.progress().statistics);
             self.prepare_stratum(context.pass, position + 1);
             stop()
-        })
+        }))
     }
 
     /// Runs strata that share a merge, and the merge if they are strata of tensor blocks. Returns `false` if the threads are
@@ -288,14 +307,14 @@ impl<'a> EpochRun<'a> {
         thread: usize,
         stop: &dyn Fn() -> bool,
         scratch: &mut ThreadScratch,
-    ) -> bool {
+    ) -> Result<bool> {
         let task_count = self.inputs.task_count(strata[0]);
         let (rounds, threads) = (strata.len(), self.threads);
         let all_run = self
             .tasks
             .run(rounds, task_count, thread, threads, |round, task| {
                 context.run_task(strata, round, task, stop, scratch)
-            });
+            })?;
         if !all_run {
             self.barrier.cancel();
         }
@@ -306,16 +325,20 @@ impl<'a> EpochRun<'a> {
             stop()
         });
         if !proceed || !matches!(strata[0], Stratum::TensorBlocks { .. }) {
-            return proceed;
+            return Ok(proceed);
         }
         run_shared_tasks(&self.next_merge_task, self.merge_tasks.len(), |t| {
-            context.merge(self.merge_tasks[t]);
-        });
-        self.barrier.wait(|| {
+            context.merge(self.merge_tasks[t])
+        })?;
+        Ok(self.barrier.wait(|| {
+            // Replicas are incomplete after a stop.
+            if stop() {
+                return true;
+            }
             self.next_merge_task.store(0, Ordering::Relaxed);
             self.progress().statistics.add_replicas(self.replicas);
             stop()
-        })
+        }))
     }
 
     /// Adapts the merge interval and creates the next pass. All other threads must be waiting.

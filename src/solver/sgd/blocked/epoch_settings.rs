@@ -7,8 +7,10 @@ use super::curvature::Curvature;
 use super::curvature_basis::{CurvatureBasis, EntryCounts, SteepestDirection};
 use super::fit_inputs::FitInputs;
 use super::replica_divergence::DivergenceSample;
+use crate::error::Result;
 use crate::kernel::{CoreKind, CoreLayout, CoreShape, Regularizer};
 use crate::model::Model;
+use crate::parallel::ThreadPool;
 use crate::random::hash_words;
 use crate::solver::data::Data;
 use crate::solver::sgd::regularizer::regularizer;
@@ -49,11 +51,12 @@ impl<'a> EpochSettings<'a> {
         layout: &CoreLayout,
         eta: f64,
         stream_id: &'a [u64],
-    ) -> EpochSettings<'a> {
+        pool: &ThreadPool<'_>,
+    ) -> Result<EpochSettings<'a>> {
         let FitInputs { data, plan, .. } = inputs;
-        let curvature = Curvature::measure(model, data, inputs.level);
+        let curvature = Curvature::measure(model, data, inputs.level, pool)?;
         let core_eta = eta * data.core_eta_scale;
-        EpochSettings {
+        Ok(EpochSettings {
             eta: eta as f32,
             core_eta: core_eta as f32,
             stream_id,
@@ -75,11 +78,11 @@ impl<'a> EpochSettings<'a> {
             },
             divergence_sample: DivergenceSample::new(model, data, &plan.blocking),
             regularizer: regularizer(inputs.options),
-            core_merge: core_merge(inputs, layout, &model.shape, &curvature),
+            core_merge: core_merge(inputs, layout, &model.shape, &curvature)?,
             max_group_blocks: max_group_blocks(layout.slab_count() * layout.slab_len()),
             core_update_period: core_update_period(&curvature, core_eta),
             curvature,
-        }
+        })
     }
 
     /// Returns the factors that merge core deltas of so many entries.
@@ -95,7 +98,7 @@ fn core_merge(
     layout: &CoreLayout,
     shape: &CoreShape,
     curvature: &Curvature,
-) -> CoreMerge {
+) -> Result<CoreMerge> {
     let order = layout.mode_order();
     let ranks: Vec<usize> = order.iter().map(|&n| shape.ranks()[n]).collect();
     let bases: Vec<&CurvatureBasis> = match shape.kind() {

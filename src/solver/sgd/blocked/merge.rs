@@ -8,7 +8,9 @@ use super::curvature_basis::{EntryCounts, MergeScratch};
 use super::parameters::Parameters;
 use super::plan::BlockingPlan;
 use super::replicas::Replica;
+use crate::error::Result;
 use crate::kernel::PartRefMut;
+use crate::try_alloc::{CORE_ENTRIES, try_zeroed};
 
 /// A replicated factor.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +53,7 @@ pub(super) fn merge_tasks(plan: &BlockingPlan, parameters: &Parameters<'_>) -> V
 impl PassContext<'_> {
     /// Merges one part of a replicated factor. The deltas of a row are added in block order, and the sum is scaled
     /// according to the curvature.
-    pub(super) fn merge(&self, MergeTask { target, part }: MergeTask) {
+    pub(super) fn merge(&self, MergeTask { target, part }: MergeTask) -> Result<()> {
         let blocks: Vec<_> = self
             .replicas
             .iter()
@@ -93,28 +95,32 @@ impl PassContext<'_> {
                 self.add_delta(current, &delta);
             }
         }
+        Ok(())
     }
 
     /// Merges the core as a whole: the directions of its curvature extend over all of it.
-    fn merge_core(&self, replicas: &[&Replica]) {
+    fn merge_core(&self, replicas: &[&Replica]) -> Result<()> {
         let rows = &self.parameters.core;
         let (stride, partition) = (rows.stride(), rows.partition());
-        let mut delta = vec![0.0f32; partition.row_count() * stride];
+        let mut delta: Vec<f32> = try_zeroed(partition.row_count() * stride, CORE_ENTRIES)?;
         let mut parts: Vec<PartRefMut<'_>> = (0..partition.part_count())
             .map(|part| rows.borrow_part_mut(part))
             .collect();
         let mut entries = None;
         for (part, guard) in parts.iter_mut().enumerate() {
             for &slab in partition.rows_of(part) {
+                if self.stop.requested() {
+                    return Ok(());
+                }
                 let delta = &mut delta[slab as usize * stride..][..stride];
                 entries = sum_deltas(replicas, slab as usize, guard.row_mut(slab), delta);
             }
         }
-        if entries.is_none() {
-            return;
-        }
         drop(parts);
-        self.update_core(&mut delta, &self.pass.core_merge_factors);
+        if entries.is_some() {
+            self.update_core(&mut delta, &self.pass.core_merge_factors);
+        }
+        Ok(())
     }
 
     /// Updates the core by the sum of deltas, scaled by the factor of each direction.

@@ -1,10 +1,12 @@
 //! The divergence of replicas: how much predictions of a few entries differ between them.
 
 use super::entry_sample::sample_entries;
+use crate::error::Result;
 use crate::kernel::{
     BlockingSpec, CoreLayout, CoreShape, EntryBlock, MAX_ORDER, Method, TensorKernel,
 };
 use crate::model::Model;
+use crate::progress::StopFlag;
 use crate::simd::Level;
 use crate::solver::data::Data;
 
@@ -63,23 +65,24 @@ impl DivergenceSample {
         }
     }
 
-    pub(super) fn kernel(&self, level: Level) -> SampleKernel {
-        SampleKernel {
-            kernel: TensorKernel::new(&self.shape, Method::Shared(level)),
+    pub(super) fn kernel(&self, level: Level) -> Result<SampleKernel> {
+        Ok(SampleKernel {
+            kernel: TensorKernel::new(&self.shape, Method::Shared(level))?,
             rows: vec![0.0; self.shape.rows_len()],
             partials: vec![0.0; self.shape.rows_len()],
-        }
+        })
     }
 }
 
 impl SampleKernel {
     /// Predicts all sampled entries with replicas of the core and of some modes; the other modes have the rows of the
-    /// sample.
+    /// sample. There are fewer predictions if `stop` is requested.
     pub(super) fn predict<'a>(
         &mut self,
         sample: &DivergenceSample,
         core: &[f32],
         mode_replicas: impl Iterator<Item = Option<&'a [f32]>>,
+        stop: &StopFlag,
         predictions: &mut Vec<f32>,
     ) {
         let shape = &sample.shape;
@@ -87,6 +90,9 @@ impl SampleKernel {
         predictions.clear();
         let rows_of_entries = sample.rows.chunks_exact(shape.rows_len());
         for (entry, rows) in sample.entries.iter().zip(rows_of_entries) {
+            if stop.requested() {
+                break;
+            }
             self.rows.copy_from_slice(rows);
             for (k, &n) in sample.mode_order.iter().enumerate() {
                 if let Some(replica) = mode_replicas[n] {
@@ -99,13 +105,15 @@ impl SampleKernel {
         }
     }
 
-    /// Measures the curvature at some entries of a block. `row` returns the current row of a mode.
+    /// Measures the curvature at some entries of a block. `row` returns the current row of a mode. Ends early if `stop` is
+    /// requested.
     pub(super) fn block_curvature<'a>(
         &mut self,
         sample: &DivergenceSample,
         block: &EntryBlock,
         core: &[f32],
         row: impl Fn(usize, u32) -> &'a [f32],
+        stop: &StopFlag,
     ) -> BlockCurvature {
         let shape = &sample.shape;
         let squared_norm = |x: &[f32]| -> f64 { f64::from(x.iter().map(|&x| x * x).sum::<f32>()) };
@@ -116,6 +124,9 @@ impl SampleKernel {
         };
         let count = CURVATURE_ENTRIES.min(block.len());
         for k in 0..count {
+            if stop.requested() {
+                break;
+            }
             let i = k * block.len() / count;
             block.rows_of_entry(i, entry);
             let weight = f64::from(block.weight(i));

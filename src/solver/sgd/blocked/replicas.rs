@@ -2,8 +2,10 @@
 
 use super::parameters::Parameters;
 use super::plan::BlockingPlan;
+use crate::error::Result;
 use crate::kernel::ExclusiveRows;
 use crate::simd::AlignedVec;
+use crate::try_alloc::try_zeroed;
 
 /// A copy of all rows of a factor or of the core.
 #[derive(Default)]
@@ -14,12 +16,13 @@ pub(super) struct Replica {
 }
 
 impl Replica {
-    fn new(rows: &ExclusiveRows<'_>) -> Replica {
+    fn new(rows: &ExclusiveRows<'_>) -> Result<Replica> {
         let row_count = rows.partition().row_count();
-        Replica {
-            rows: AlignedVec::zeroed(row_count * rows.stride()),
-            entry_counts: vec![0; row_count],
-        }
+        let len = row_count * rows.stride();
+        Ok(Replica {
+            rows: AlignedVec::try_zeroed(len, "elements of replicas")?,
+            entry_counts: try_zeroed(row_count, "rows")?,
+        })
     }
 
     pub(super) fn row(&self, row: u32) -> &[f32] {
@@ -50,23 +53,27 @@ pub(super) struct BlockReplicas {
 }
 
 impl BlockReplicas {
-    pub(super) fn new(plan: &BlockingPlan, parameters: &Parameters<'_>) -> BlockReplicas {
-        BlockReplicas {
-            core: Replica::new(&parameters.core),
+    pub(super) fn new(plan: &BlockingPlan, parameters: &Parameters<'_>) -> Result<BlockReplicas> {
+        Ok(BlockReplicas {
+            core: Replica::new(&parameters.core)?,
             modes: parameters
                 .factors
                 .iter()
                 .zip(&plan.modes)
-                .map(|(rows, plan)| plan.axis.is_none().then(|| Replica::new(rows)))
-                .collect(),
+                .map(|(rows, plan)| plan.axis.is_none().then(|| Replica::new(rows)).transpose())
+                .collect::<Result<_>>()?,
             columns: parameters
                 .columns
                 .iter()
                 .zip(&plan.matrices)
-                .map(|(rows, plan)| plan.columns_replicated.then(|| Replica::new(rows)))
-                .collect(),
+                .map(|(rows, plan)| {
+                    plan.columns_replicated
+                        .then(|| Replica::new(rows))
+                        .transpose()
+                })
+                .collect::<Result<_>>()?,
             ..BlockReplicas::default()
-        }
+        })
     }
 
     /// Copies the current parameters and resets all counts and sums.

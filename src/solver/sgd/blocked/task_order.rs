@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::error::Result;
 use crate::parallel::stealing_order;
 
 /// Number of polls before a waiting thread yields its time slice.
@@ -44,15 +45,15 @@ impl RoundTasks {
     }
 
     /// Runs tasks `0..count` of each of `rounds` rounds once, together with the other threads. `run_task` gets the
-    /// round and the task. Returns `false` as soon as `run_task` does.
+    /// round and the task. Returns `false`, or an error, as soon as `run_task` does.
     pub(super) fn run(
         &self,
         rounds: usize,
         count: usize,
         thread: usize,
         threads: usize,
-        mut run_task: impl FnMut(usize, usize) -> bool,
-    ) -> bool {
+        mut run_task: impl FnMut(usize, usize) -> Result<bool>,
+    ) -> Result<bool> {
         for round in 0..rounds {
             for task in stealing_order(thread, threads, count) {
                 let taken = &self.taken[task].0;
@@ -61,12 +62,12 @@ impl RoundTasks {
                     && taken
                         .compare_exchange(round, round + 1, relaxed, relaxed)
                         .is_ok();
-                if won && !run_task(round, task) {
-                    return false;
+                if won && !run_task(round, task)? {
+                    return Ok(false);
                 }
             }
         }
-        true
+        Ok(true)
     }
 
     /// Waits until the tasks of all rounds before `round` are done with the parts at `coordinates`. Returns `false` if
@@ -122,8 +123,13 @@ impl ContiguousTasks {
             .for_each(|c| c.0.store(0, Ordering::Relaxed));
     }
 
-    /// Runs tasks `0..count` once, together with the other threads.
-    pub(super) fn run(&self, count: usize, thread: usize, mut run_task: impl FnMut(usize)) {
+    /// Runs tasks `0..count` once, together with the other threads. Returns the first error of this thread at once.
+    pub(super) fn run(
+        &self,
+        count: usize,
+        thread: usize,
+        mut run_task: impl FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
         let threads = self.taken.len();
         for owner in (0..threads).map(|other| (thread + other) % threads) {
             let (start, end) = (count * owner / threads, count * (owner + 1) / threads);
@@ -131,21 +137,27 @@ impl ContiguousTasks {
             while start + taken.load(Ordering::Relaxed) < end {
                 let task = start + taken.fetch_add(1, Ordering::Relaxed);
                 if task < end {
-                    run_task(task);
+                    run_task(task)?;
                 }
             }
         }
+        Ok(())
     }
 }
 
-/// Runs tasks `0..count` once, together with the other threads that share the counter `next`.
-pub(super) fn run_shared_tasks(next: &AtomicUsize, count: usize, mut run_task: impl FnMut(usize)) {
+/// Runs tasks `0..count` once, together with the other threads that share the counter `next`. Returns the first error of
+/// this thread at once.
+pub(super) fn run_shared_tasks(
+    next: &AtomicUsize,
+    count: usize,
+    mut run_task: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
     loop {
         let task = next.fetch_add(1, Ordering::Relaxed);
         if task >= count {
-            return;
+            return Ok(());
         }
-        run_task(task);
+        run_task(task)?;
     }
 }
 
@@ -167,7 +179,7 @@ mod tests {
                     for thread in 0..threads {
                         let (tasks, rounds_of_part) = (&tasks, &rounds_of_part);
                         scope.spawn(move || {
-                            assert!(tasks.run(rounds, parts, thread, threads, |round, t| {
+                            let all_run = tasks.run(rounds, parts, thread, threads, |round, t| {
                                 let coordinates = [t, (t + 2 * round) % parts];
                                 assert!(
                                     tasks.wait_for_earlier_rounds(&coordinates, round, || false)
@@ -178,8 +190,9 @@ mod tests {
                                     .unwrap()
                                     .push(round);
                                 tasks.finish(&coordinates, round);
-                                true
-                            }));
+                                Ok(true)
+                            });
+                            assert!(all_run.unwrap());
                         });
                     }
                 });
@@ -205,9 +218,11 @@ mod tests {
                     for thread in 0..(threads - 1).max(1) {
                         let (tasks, runs) = (&tasks, &runs);
                         scope.spawn(move || {
-                            tasks.run(count, thread, |t| {
+                            let run = |t: usize| {
                                 runs[t].fetch_add(1, Ordering::Relaxed);
-                            });
+                                Ok(())
+                            };
+                            tasks.run(count, thread, run).unwrap();
                         });
                     }
                 });
@@ -222,6 +237,6 @@ mod tests {
         let tasks = RoundTasks::new(2, 1, 2);
         let stop = AtomicBool::new(true);
         assert!(!tasks.wait_for_earlier_rounds(&[1], 1, || stop.load(Ordering::Relaxed)));
-        assert!(!tasks.run(1, 2, 0, 1, |_, t| t == 0));
+        assert!(!tasks.run(1, 2, 0, 1, |_, t| Ok(t == 0)).unwrap());
     }
 }

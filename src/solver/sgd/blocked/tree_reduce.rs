@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use crate::error::Result;
 use crate::parallel::lock_ignoring_poison;
 
 /// One summand, or the sum over a subtree.
@@ -31,15 +32,20 @@ impl TreeReduction {
         }
     }
 
-    /// Adds summand `k` of `count`, which `fill` writes.
-    pub(super) fn add(&self, k: usize, count: usize, fill: impl FnOnce(&mut PartialSum)) {
-        fill(&mut lock_ignoring_poison(&self.sums[k]));
+    /// Adds summand `k` of `count`, which `fill` writes. After an error of `fill` the sum is unusable.
+    pub(super) fn add(
+        &self,
+        k: usize,
+        count: usize,
+        fill: impl FnOnce(&mut PartialSum) -> Result<()>,
+    ) -> Result<()> {
+        fill(&mut lock_ignoring_poison(&self.sums[k]))?;
         let (mut node, mut span) = (k, 1);
         while span < count {
             let (left, right) = (node & !span, node | span);
             if right < count {
                 if !self.sibling_complete[right].swap(true, Ordering::AcqRel) {
-                    return;
+                    return Ok(());
                 }
                 self.sibling_complete[right].store(false, Ordering::Relaxed);
                 let mut sum = lock_ignoring_poison(&self.sums[left]);
@@ -50,6 +56,7 @@ impl TreeReduction {
             }
             (node, span) = (left, 2 * span);
         }
+        Ok(())
     }
 
     /// Returns the sum of all summands. All must have been added.
@@ -75,10 +82,12 @@ mod tests {
                     order.swap(i, stream.below(i as u64 + 1) as usize);
                 }
                 for &k in &order {
-                    reduction.add(k, count, |sum| {
+                    let fill = |sum: &mut PartialSum| {
                         sum.core_delta = vec![1.0 / (k as f32 + 3.0); 2];
                         sum.squared_error = (1u64 << k) as f64;
-                    });
+                        Ok(())
+                    };
+                    reduction.add(k, count, fill).unwrap();
                 }
                 let sum = reduction.total();
                 assert_eq!(sum.squared_error, ((1u64 << count) - 1) as f64);

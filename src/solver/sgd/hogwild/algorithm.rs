@@ -13,9 +13,9 @@ impl Algorithm for HogwildSgd {
     fn epoch(
         &mut self,
         model: &mut Model,
-        context: &FitContext,
-        request: EpochRequest<'_>,
-    ) -> Result<Option<f64>> {
+        context: &FitContext<'_>,
+        request: EpochRequest,
+    ) -> Result<f64> {
         let (eta, stream_id) = (request.eta, request.stream());
         let inputs = HogwildInputs {
             data: &context.data,
@@ -23,7 +23,7 @@ impl Algorithm for HogwildSgd {
             level: context.level,
         };
         run_with_outer_updates(model, context, eta, |model| {
-            inputs.run_epoch(model, eta, &stream_id, &context.pool, request.cancelled)
+            inputs.run_epoch(model, eta, &stream_id, &context.pool)
         })
     }
 }

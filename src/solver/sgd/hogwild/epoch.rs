@@ -12,6 +12,7 @@ use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
 use crate::simd::{AlignedVec, Level};
 use crate::solver::data::Data;
+use crate::try_alloc::CORE_ENTRIES;
 
 /// The inputs of a fit, the same in all epochs.
 pub(in crate::solver) struct HogwildInputs<'a> {
@@ -22,15 +23,14 @@ pub(in crate::solver) struct HogwildInputs<'a> {
 
 impl HogwildInputs<'_> {
     /// Runs one epoch. `stream_id` identifies its random streams. Returns the weighted sum of squared errors of the tensor
-    /// entries, each before its update, or `None` if `cancelled` returned `true` before the end.
+    /// entries, each before its update.
     pub(in crate::solver) fn run_epoch(
         &self,
         model: &mut Model,
         eta: f64,
         stream_id: &[u64],
-        pool: &ThreadPool,
-        cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<f64>> {
+        pool: &ThreadPool<'_>,
+    ) -> Result<f64> {
         let order = SegmentOrder::new(self.data, self.options.seed, stream_id);
         let assigned = order.distribute(pool.threads());
         let threads = assigned.len();
@@ -61,11 +61,11 @@ impl HogwildInputs<'_> {
             });
         }
         let mut core = if is_naive {
-            let mut core = AlignedVec::zeroed(model.core.len());
+            let mut core = AlignedVec::try_zeroed(model.core.len(), CORE_ENTRIES)?;
             core.copy_from_slice(&model.core);
             core
         } else {
-            HogwildKernel::new(&model.shape, self.level).pack(&model.core)
+            HogwildKernel::new(&model.shape, self.level)?.pack(&model.core)?
         };
         let core_len = core.len();
         let shared = SharedParameters {
@@ -90,8 +90,8 @@ impl HogwildInputs<'_> {
             eta: eta as f32,
             core_eta,
         };
-        let squared_errors = pool.run(threads, cancelled, |thread| {
-            let mut worker = Worker::new(&inputs, &shared, &thread);
+        let squared_errors = pool.run(threads, |thread| {
+            let mut worker = Worker::new(&inputs, &shared, &thread)?;
             let own = &assigned[thread.index];
             for (i, &k) in own.iter().enumerate() {
                 if thread.stop.requested() {
@@ -100,14 +100,16 @@ impl HogwildInputs<'_> {
                 let next = own.get(i + 1).map(|&next| &order.segments[next]);
                 worker.update_segment(&order.segments[k], order.walk(k), next);
             }
-            worker.finish()
+            Ok(worker.finish())
         })?;
+        let squared_errors: Result<Vec<f64>> = squared_errors.into_iter().collect();
+        let squared_errors = squared_errors?;
         drop(shared);
         if is_naive {
             model.core.copy_from_slice(&core);
         } else {
-            HogwildKernel::new(&model.shape, self.level).unpack(&core, &mut model.core);
+            HogwildKernel::new(&model.shape, self.level)?.unpack(&core, &mut model.core);
         }
-        Ok(squared_errors.map(|parts| parts.iter().sum()))
+        Ok(squared_errors.iter().sum())
     }
 }

@@ -9,7 +9,7 @@
 //! is the inverse of its fraction of the entries. It publishes its core after each segment, and the others read it before
 //! each of theirs. With one thread this is sequential SGD, and bit-identical from run to run; with several it is not.
 //!
-//! On cancellation every thread finishes its current segment, publishes its replicas and returns; the epoch returns `None`.
+//! On cancellation every thread finishes the current part of its segment, publishes its replicas and returns.
 //!
 //! Open `epoch.rs` first; `worker.rs` is one thread, `algorithm.rs` the interface to the driver.
 

@@ -1,8 +1,10 @@
 //! `naive`: Algorithm 2 of the paper inside Algorithm 1, one entry and one float at a time.
 
+use crate::error::Result;
 use crate::kernel::{
     CoreShape, EntryWalk, HogwildSettings, Method, Regularizer, RowCache, TensorKernel, WalkOutcome,
 };
+use crate::try_alloc::{CORE_ENTRIES, try_zeroed};
 
 /// The kernel of `naive`, with a private core.
 pub(super) struct NaiveKernel {
@@ -14,14 +16,14 @@ pub(super) struct NaiveKernel {
 }
 
 impl NaiveKernel {
-    pub(super) fn new(shape: &CoreShape) -> NaiveKernel {
-        NaiveKernel {
-            kernel: TensorKernel::new(shape, Method::Naive),
-            core: vec![0.0; shape.core_len()],
+    pub(super) fn new(shape: &CoreShape) -> Result<NaiveKernel> {
+        Ok(NaiveKernel {
+            kernel: TensorKernel::new(shape, Method::Naive)?,
+            core: try_zeroed(shape.core_len(), CORE_ENTRIES)?,
             rows: vec![0.0; shape.rows_len()],
             partials: vec![0.0; shape.rows_len()],
             shape: shape.clone(),
-        }
+        })
     }
 
     /// Updates rows and core with `count` entries of a walk.

@@ -2,6 +2,7 @@
 
 use super::naive_kernel::NaiveKernel;
 use super::segments::{Component, CyclicWalk, Segment};
+use crate::error::Result;
 use crate::kernel::hogwild_rows::HogwildRows;
 use crate::kernel::{
     CorePenalty, CoreShape, EntryWalk, HogwildKernel, HogwildSettings, RowCache,
@@ -10,6 +11,7 @@ use crate::kernel::{
 use crate::options::{Algorithm, Options};
 use crate::parallel::WorkerContext;
 use crate::problem::MatrixKind;
+use crate::progress::{StopFlag, steps_per_poll};
 use crate::simd::Level;
 use crate::solver::data::Data;
 use crate::solver::sgd::regularizer::regularizer;
@@ -58,6 +60,8 @@ pub(super) struct Worker<'a> {
     factors: Vec<RowCache<'a>>,
     columns: Vec<RowCache<'a>>,
     squared_error: f64,
+    /// Ends updates early.
+    stop: &'a StopFlag,
 }
 
 /// The kernel for tensor entries, with the thread's core.
@@ -79,12 +83,12 @@ impl<'a> Worker<'a> {
     pub(super) fn new(
         inputs: &'a EpochInputs<'a>,
         shared: &'a SharedParameters<'a>,
-        thread: &WorkerContext<'_>,
-    ) -> Self {
+        thread: &WorkerContext<'a>,
+    ) -> Result<Self> {
         let kernel = if inputs.is_naive() {
-            Kernel::Naive(NaiveKernel::new(shared.shape))
+            Kernel::Naive(NaiveKernel::new(shared.shape)?)
         } else {
-            Kernel::Opt(HogwildKernel::new(shared.shape, inputs.level))
+            Kernel::Opt(HogwildKernel::new(shared.shape, inputs.level)?)
         };
         let cache = |factor: &'a SharedFactor<'a>| {
             let nonneg = inputs.options.nonneg;
@@ -107,9 +111,10 @@ impl<'a> Worker<'a> {
             factors: shared.factors.iter().map(cache).collect(),
             columns: shared.columns.iter().map(cache).collect(),
             squared_error: 0.0,
+            stop: thread.stop,
         };
         worker.load_core();
-        worker
+        Ok(worker)
     }
 
     fn load_core(&mut self) {
@@ -120,7 +125,7 @@ impl<'a> Worker<'a> {
         self.shared.core.store(0, self.kernel.core());
     }
 
-    /// Updates with the entries of a segment; `next` is the segment after it.
+    /// Updates with the entries of a segment; `next` is the segment after it. Ends early if a stop is requested.
     pub(super) fn update_segment(
         &mut self,
         segment: &Segment,
@@ -133,8 +138,11 @@ impl<'a> Worker<'a> {
         }
         let mut remaining = segment.len;
         let mut at = walk.first;
-        while remaining > 0 {
-            let count = remaining.min(self.entries_until_pause(segment.component));
+        let entries_per_poll = self.entries_per_poll(segment.component);
+        while remaining > 0 && !self.stop.requested() {
+            let count = remaining
+                .min(self.entries_until_pause(segment.component))
+                .min(entries_per_poll);
             let entries = segment.entries(self.inputs.data, next, at, walk.stride);
             at = match segment.component {
                 Component::Tensor => self.update_tensor(&entries, count),
@@ -145,6 +153,17 @@ impl<'a> Worker<'a> {
         if shares_core && self.updates_core {
             self.store_core();
         }
+    }
+
+    /// Returns the number of entries between two polls for a cancellation.
+    fn entries_per_poll(&self, component: Component) -> usize {
+        let shape = self.shared.shape;
+        steps_per_poll(match component {
+            // `naive` computes the gradient by each row from the whole core.
+            Component::Tensor if self.inputs.is_naive() => (shape.order() + 2) * shape.core_len(),
+            Component::Tensor => 3 * shape.core_len(),
+            Component::Matrix(m) => 3 * self.inputs.data.matrices[m].rank,
+        })
     }
 
     /// Returns the number of entries before a replica has to be exchanged, or the core to be updated by its penalty.
