@@ -72,6 +72,23 @@ impl TextArguments {
         !self.names.is_empty()
     }
 
+    /// Returns whether names of an earlier conversion determine the indices of a mode, counted from 0.
+    pub(crate) fn has_names_of(&self, mode: usize) -> bool {
+        let start = format!("{}:", mode + 1);
+        self.names.iter().any(|spec| spec.starts_with(&start))
+    }
+
+    /// Returns whether a file is read as CSV or TSV, by `--from` or by its extension.
+    pub(crate) fn is_delimited(&self, file: &Path) -> bool {
+        let name = file.to_string_lossy().to_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        let by_extension = [".csv", ".tsv"].iter().any(|end| name.ends_with(end));
+        match self.from.as_deref() {
+            Some(format) => matches!(format, "csv" | "tsv"),
+            None => by_extension,
+        }
+    }
+
     /// Returns the options of the library.
     pub(crate) fn options(&self) -> Result<TextOptions> {
         let mut names = Vec::new();

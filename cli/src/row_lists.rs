@@ -11,7 +11,7 @@ use s3cmtf::{Error, Result};
 use serde_json::Value;
 
 use crate::output::{Output, printable};
-use crate::row_names::NameArguments;
+use crate::row_names::{NameArguments, id_or_number};
 
 /// Lists between two writes to standard output.
 const LISTS_PER_FLUSH: usize = 64;
@@ -107,6 +107,9 @@ impl<'a> ListPrinter<'a> {
         let add_row = |text: &mut String, mode: usize, index: u32, key: &str, value: String| {
             let comma = if text.ends_with('[') { "" } else { "," };
             let _ = write!(text, "{comma}{{\"index\":{}", u64::from(index) + 1);
+            if let Some(id) = self.names.id(mode, index) {
+                let _ = write!(text, ",\"id\":{}", Value::from(id));
+            }
             if let Some(name) = self.names.name(mode, index) {
                 let _ = write!(text, ",\"name\":{}", Value::from(name));
             }
@@ -127,26 +130,39 @@ impl<'a> ListPrinter<'a> {
         text + "]}"
     }
 
-    /// Prints indices from 1, and names for the modes that have names.
+    /// Prints indices from 1, and ids and names for the modes that have them.
     fn print_csv(&self, given: &[(usize, u32)], list: &[RankedRow], out: &mut Output) {
         let has_names = |mode: usize| self.names.of_mode(mode).is_some();
         if self.printed == 0 {
-            let mut head = String::new();
-            let mut column = |title: &str, has_names: bool| {
-                head += &format!("{title},");
-                if has_names {
-                    head += &format!("{title}_name,");
-                }
+            let columns = |title: &str, mode: usize| {
+                let id = if self.names.has_ids(mode) {
+                    format!("{title}_id,")
+                } else {
+                    String::new()
+                };
+                let name = if has_names(mode) {
+                    format!("{title}_name,")
+                } else {
+                    String::new()
+                };
+                format!("{title},{id}{name}")
             };
-            for &(mode, _) in given {
-                column(&format!("mode{}", mode + 1), has_names(mode));
-            }
-            column("place", false);
-            column("row", has_names(self.mode));
-            out.line(head + self.score);
+            let given = given
+                .iter()
+                .map(|&(mode, _)| columns(&format!("mode{}", mode + 1), mode));
+            let head: String = given.collect();
+            out.line(format!(
+                "{head}place,{}{}",
+                columns("row", self.mode),
+                self.score
+            ));
         }
         let add_row = |to: &mut String, mode: usize, index: u32| {
             let _ = write!(to, "{},", u64::from(index) + 1);
+            if self.names.has_ids(mode) {
+                to.push_str(&csv_field(self.names.id(mode, index).unwrap_or_default()));
+                to.push(',');
+            }
             if has_names(mode) {
                 to.push_str(&csv_field(self.names.name(mode, index).unwrap_or_default()));
                 to.push(',');
@@ -168,7 +184,7 @@ impl<'a> ListPrinter<'a> {
 
     fn print_text(&self, given: &[(usize, u32)], list: &[RankedRow], out: &mut Output) {
         let titles = given.iter().map(|&(mode, index)| {
-            let number = u64::from(index) + 1;
+            let number = id_or_number(self.names, mode, index);
             match self.names.name(mode, index) {
                 Some(name) => format!("row {number} of mode {}, {}", mode + 1, printable(name)),
                 None => format!("row {number} of mode {}", mode + 1),
@@ -189,7 +205,7 @@ impl<'a> ListPrinter<'a> {
                 "  {:>3}  {:<10}  {:>8}  {}",
                 place + 1,
                 format!("{:.5}", r.score),
-                u64::from(r.index) + 1,
+                id_or_number(self.names, self.mode, r.index),
                 printable(self.names.name(self.mode, r.index).unwrap_or_default())
             );
             out.line(line.trim_end());

@@ -14,6 +14,8 @@ const MAX_LISTED_ROWS: usize = 5;
 #[derive(Debug, Default, Clone)]
 pub struct RowNames {
     modes: Vec<Option<Names>>,
+    /// The ids of the rows of a mode whose names are titles from a table.
+    ids: Vec<Option<Names>>,
     /// The names file beside the first data file that has one, per mode.
     sidecars: Vec<Option<PathBuf>>,
 }
@@ -34,6 +36,7 @@ impl RowNames {
     pub fn new(order: usize) -> RowNames {
         RowNames {
             modes: vec![None; order],
+            ids: vec![None; order],
             sidecars: vec![None; order],
         }
     }
@@ -50,6 +53,14 @@ impl RowNames {
                 )));
             }
         }
+        Ok(())
+    }
+
+    /// Sets the titles of the rows of a mode whose present names are ids. Rows can be selected by both.
+    pub fn set_titles(&mut self, mode: usize, titles: Names) -> Result<()> {
+        let ids = self.modes.get_mut(mode).and_then(Option::take);
+        self.set(mode, titles)?;
+        self.ids[mode] = ids;
         Ok(())
     }
 
@@ -100,13 +111,24 @@ impl RowNames {
         self.of_mode(mode)?.name(u64::from(row))
     }
 
+    /// Returns the id of a row, counted from 0, in a mode whose names are titles.
+    pub fn id(&self, mode: usize, row: u32) -> Option<&str> {
+        self.ids.get(mode)?.as_ref()?.name(u64::from(row))
+    }
+
+    /// Returns whether the names of a mode are titles of rows that have ids as well.
+    pub fn has_ids(&self, mode: usize) -> bool {
+        self.ids.get(mode).is_some_and(Option::is_some)
+    }
+
     /// Returns the name of a row, or else its number counted from 1.
     pub fn display_name(&self, mode: usize, row: u32) -> String {
         let number = || (u64::from(row) + 1).to_string();
         self.name(mode, row).map_or_else(number, str::to_string)
     }
 
-    /// Returns the row, counted from 0, that a text selects: by its name, else by its number counted from 1.
+    /// Returns the row, counted from 0, that a text selects: by its name, else by its id, else by its number
+    /// counted from 1.
     ///
     /// `#12` is always a number and `=12` always a name. The row must be within the size of the mode, but the model need
     /// not have it. The error for an unknown name suggests similar names. A name of several rows is an error.
@@ -202,8 +224,10 @@ impl RowNames {
             return found;
         }
         let names = self.of_mode(mode);
+        let ids = self.ids.get(mode).and_then(Option::as_ref);
         let candidates = text.strip_prefix('=').into_iter().chain([text]);
-        for name in candidates {
+        let candidates = candidates.flat_map(|text| [(names, text), (ids, text)]);
+        for (names, name) in candidates {
             match names.map_or(Vec::new(), |names| names.rows(name))[..] {
                 [] => {}
                 [row] if u64::from(row) < rows.dim() => return Ok(Selection::Row(row)),

@@ -19,6 +19,9 @@ use crate::error::{Error, Result};
 /// Header line of the files that this library writes. In such files backslash, tab and line ends are escaped.
 const HEADER: &str = "index\tname";
 
+/// Header of the first column of a file that numbers rows.
+const INDEX_COLUMN: &str = "index";
+
 /// The names of the rows of one mode.
 #[derive(Debug, Default, Clone)]
 pub struct Names {
@@ -54,71 +57,46 @@ impl Names {
 
     /// Reads a names file.
     pub fn load(path: impl AsRef<Path>) -> Result<Names> {
-        let path = path.as_ref();
-        let file = path.display().to_string();
-        let text = std::fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
-        let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
         let mut names = Names::default();
-        // A file whose first line has commas and no tab is CSV.
-        let mut lines = text.split(|&b| matches!(b, b'\n' | b'\r'));
-        let first = lines.next().unwrap_or_default();
-        if !first.contains(&b'\t') && first.contains(&b',') {
-            names.read_csv(&file, text)?;
-            return Ok(names);
-        }
-        let mut escaped = false;
-        let mut lines = LineReader::new(text);
-        loop {
-            let line_no = lines.number() + 1;
-            let line = match lines.next() {
-                Ok(Some(line)) => line,
-                Ok(None) => break,
-                Err(e) => return Err(Error::text(&file, line_no, e.to_string())),
-            };
-            let Ok(line) = std::str::from_utf8(line) else {
-                return Err(Error::text(&file, line_no, "is not UTF-8 text"));
-            };
-            if line.is_empty() {
-                continue;
+        read_lines(path.as_ref(), |line, first, name| {
+            if line == 1 && first.trim().parse::<u64>().is_err() {
+                return Ok(());
             }
-            let mut fields = line.split('\t');
-            let (first, name) = (fields.next().unwrap_or_default(), fields.next());
-            if line_no == 1 && first.trim().parse::<u64>().is_err() {
-                escaped = line == HEADER;
-                continue;
-            }
-            let name = match (escaped, name) {
-                (true, Some(name)) => Some(Cow::from(unescape(name))),
-                (_, name) => name.map(Cow::from),
-            };
-            names
-                .add(line_no, first, name.as_deref())
-                .map_err(|what| Error::text(&file, line_no, what))?;
-        }
+            names.add(line, first, name)
+        })?;
         Ok(names)
     }
 
-    fn read_csv(&mut self, file: &str, text: &[u8]) -> Result<()> {
-        let mut reader = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .from_reader(text);
-        let mut record = csv::StringRecord::new();
-        let mut first = true;
-        loop {
-            let line = reader.position().line();
-            match reader.read_record(&mut record) {
-                Ok(true) => {}
-                Ok(false) => return Ok(()),
-                Err(_) => return Err(Error::text(file, line, "is not UTF-8 text")),
+    /// Reads a table of titles for rows that have ids: each line has an id and the title of its row. Rows without a title
+    /// keep their id as their name; ids that no row has are ignored.
+    ///
+    /// Returns `None` if the table is a names file instead: the first column is headed `index`, or has none of the ids.
+    pub fn load_titles(path: impl AsRef<Path>, ids: &Names) -> Result<Option<Names>> {
+        let mut list: Vec<Option<Arc<str>>> = vec![None; ids.len()];
+        let mut is_names_file = false;
+        read_lines(path.as_ref(), |line, id, title| {
+            is_names_file |= line == 1 && id.trim() == INDEX_COLUMN;
+            let Some(row) = ids.find(id).filter(|_| !is_names_file) else {
+                return Ok(());
+            };
+            let title = title.ok_or_else(|| format!("the id {id:?} has no title"))?;
+            match list[row as usize].replace(title.into()) {
+                None => Ok(()),
+                Some(_) => Err(format!("the id {id:?} has a title already")),
             }
-            let number = record.get(0).unwrap_or_default();
-            if std::mem::take(&mut first) && number.trim().parse::<u64>().is_err() {
-                continue;
-            }
-            self.add(line, number, record.get(1))
-                .map_err(|what| Error::text(file, line, what))?;
+        })?;
+        if list.iter().all(Option::is_none) {
+            return Ok(None);
         }
+        let mut names = Names::default();
+        for (row, title) in (0u32..).zip(list) {
+            let name = title.or_else(|| ids.list[row as usize].clone());
+            if let Some(name) = &name {
+                names.index_name(row, name.clone());
+            }
+            names.list.push(name);
+        }
+        Ok(Some(names))
     }
 
     /// Adds the index and the name of a line.
@@ -288,6 +266,70 @@ impl Names {
     }
 }
 
+/// Calls `visit` with the number, the first and the second field of each line of a table, TSV or CSV. Errors of `visit` get
+/// the file and the line.
+fn read_lines(
+    path: &Path,
+    mut visit: impl FnMut(u64, &str, Option<&str>) -> std::result::Result<(), String>,
+) -> Result<()> {
+    let file = path.display().to_string();
+    let text = std::fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
+    // A file whose first line has commas and no tab is CSV.
+    let mut lines = text.split(|&b| matches!(b, b'\n' | b'\r'));
+    let first = lines.next().unwrap_or_default();
+    if !first.contains(&b'\t') && first.contains(&b',') {
+        return read_csv(&file, text, visit);
+    }
+    let mut escaped = false;
+    let mut lines = LineReader::new(text);
+    loop {
+        let line_no = lines.number() + 1;
+        let line = match lines.next() {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(()),
+            Err(e) => return Err(Error::text(&file, line_no, e.to_string())),
+        };
+        let Ok(line) = std::str::from_utf8(line) else {
+            return Err(Error::text(&file, line_no, "is not UTF-8 text"));
+        };
+        if line.is_empty() {
+            continue;
+        }
+        escaped |= line_no == 1 && line == HEADER;
+        let mut fields = line.split('\t');
+        let (first, second) = (fields.next().unwrap_or_default(), fields.next());
+        let second = match (escaped, second) {
+            (true, Some(text)) => Some(Cow::from(unescape(text))),
+            (_, text) => text.map(Cow::from),
+        };
+        visit(line_no, first, second.as_deref())
+            .map_err(|what| Error::text(&file, line_no, what))?;
+    }
+}
+
+fn read_csv(
+    file: &str,
+    text: &[u8],
+    mut visit: impl FnMut(u64, &str, Option<&str>) -> std::result::Result<(), String>,
+) -> Result<()> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text);
+    let mut record = csv::StringRecord::new();
+    loop {
+        let line = reader.position().line();
+        match reader.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(_) => return Err(Error::text(file, line, "is not UTF-8 text")),
+        }
+        visit(line, record.get(0).unwrap_or_default(), record.get(1))
+            .map_err(|what| Error::text(file, line, what))?;
+    }
+}
+
 /// Copies the names beside `from` to the new file `to` (a path or a prefix without extension), still
 /// under temporary names. Names that would be found beside `to` anyway are left where they are.
 pub(crate) fn carry(from: &Path, to: &Path, order: usize) -> Result<Vec<StagedNames>> {
@@ -448,6 +490,32 @@ fn unescape(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn titles_are_joined_by_id() {
+        let dir = tempfile::tempdir().unwrap();
+        let ids = Names::from_names(["30", "10", "20"]);
+        let load = |text: &str| {
+            let path = dir.path().join("titles");
+            std::fs::write(&path, text).unwrap();
+            Names::load_titles(&path, &ids)
+        };
+        let titles = load("id,title\n10,\"Ten, The\"\n11,Eleven\n30,Thirty\n")
+            .unwrap()
+            .unwrap();
+        let all: Vec<_> = titles.iter().collect();
+        assert_eq!(all, [(0, "Thirty"), (1, "Ten, The"), (2, "20")]);
+        assert_eq!(titles.find("Ten, The"), Some(1));
+        // Files that number rows: by their header, or because none of the numbers is an id.
+        assert!(load("index\tname\n10\tTen\n").unwrap().is_none());
+        assert!(load("1\tone\n2\ttwo\n").unwrap().is_none());
+        let twice = load("10\ta\n10\tb\n").unwrap_err().to_string();
+        assert!(
+            twice.contains("line 2") && twice.contains("already"),
+            "{twice}"
+        );
+        assert!(load("10\n").unwrap_err().to_string().contains("no title"));
+    }
 
     #[test]
     fn names_survive_a_round_trip() {

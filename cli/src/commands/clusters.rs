@@ -21,7 +21,7 @@ use crate::output::{
 };
 use crate::progress::Progress;
 use crate::row_lists::csv_field;
-use crate::row_names::{NameArguments, column_names, row_json};
+use crate::row_names::{NameArguments, column_names, id_or_number, row_json};
 
 /// Cluster the rows of a mode
 ///
@@ -245,22 +245,23 @@ impl ClusterPrinter<'_> {
     }
 
     fn print_csv(&self, found: &Clusters, out: &mut Output) {
+        let has_ids = self.names.has_ids(found.mode);
         let has_names = self.names.of_mode(found.mode).is_some();
-        out.line(if has_names {
-            "row,row_name,cluster,distance"
-        } else {
-            "row,cluster,distance"
-        });
+        out.line(format!(
+            "row,{}{}cluster,distance",
+            if has_ids { "row_id," } else { "" },
+            if has_names { "row_name," } else { "" }
+        ));
         for (c, cluster) in found.clusters.iter().enumerate() {
             for m in &cluster.members {
-                let name = if has_names {
-                    let name = self.names.name(found.mode, m.index);
-                    format!("{},", csv_field(name.unwrap_or_default()))
-                } else {
-                    String::new()
+                let field = |is_present: bool, text: Option<&str>| match text {
+                    text if is_present => format!("{},", csv_field(text.unwrap_or_default())),
+                    _ => String::new(),
                 };
+                let id = field(has_ids, self.names.id(found.mode, m.index));
+                let name = field(has_names, self.names.name(found.mode, m.index));
                 let row = u64::from(m.index) + 1;
-                out.data_line(&format!("{row},{name}{},{}", c + 1, m.distance as f32));
+                out.data_line(&format!("{row},{id}{name}{},{}", c + 1, m.distance as f32));
             }
         }
     }
@@ -306,7 +307,7 @@ impl ClusterPrinter<'_> {
                 let line = format!(
                     "      {:<8}  {:>8}  {}",
                     format!("{:.4}", m.distance),
-                    u64::from(m.index) + 1,
+                    id_or_number(self.names, found.mode, m.index),
                     printable(self.names.name(found.mode, m.index).unwrap_or_default())
                 );
                 out.line(line.trim_end());

@@ -15,7 +15,9 @@ use crate::input::mode_from_one;
 use crate::outcome::Outcome;
 use crate::output::{Output, format_number, printable};
 use crate::progress::Progress;
-use crate::row_names::{NameArguments, column_names_of_model, mode_and_row, row_json};
+use crate::row_names::{
+    NameArguments, column_names_of_model, id_or_number, mode_and_row, row_json,
+};
 
 /// Number of strongest and of weakest concepts printed with `--for` by default.
 const DEFAULT_ENDS: usize = 2;
@@ -122,7 +124,7 @@ impl ConceptPrinter<'_> {
     fn title(&self, options: &ConceptOptions) -> String {
         let of = format!("concepts of mode {}", options.mode + 1);
         let rows = options.given.iter().map(|&(n, row)| {
-            let number = u64::from(row) + 1;
+            let number = id_or_number(self.names, n, row);
             match self.names.name(n, row) {
                 Some(name) => format!("row {number} of mode {}, {}", n + 1, printable(name)),
                 None => format!("row {number} of mode {}", n + 1),
@@ -223,7 +225,7 @@ impl ConceptPrinter<'_> {
                     "     {:<7}  {:>+8.3}  {:>8}  {}",
                     if k == 0 { end } else { "" },
                     r.score,
-                    u64::from(r.index) + 1,
+                    id_or_number(self.names, mode, r.index),
                     printable(self.names.name(mode, r.index).unwrap_or_default())
                 );
                 out.line(line.trim_end());

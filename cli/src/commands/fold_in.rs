@@ -17,6 +17,7 @@ use crate::input::{InputFormat, TextArguments, VerifyArguments, any_text, same_f
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, warn_renamed};
 use crate::progress::Progress;
+use crate::row_names::check_names_match_model;
 
 /// Add new rows to a model without fitting it again
 ///
@@ -129,6 +130,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         any_text: any_text(&a.tensor)?,
         verify: a.verify,
     };
+    check_names_match_model(&a.model, model.order(), &a.tensor, &a.text)?;
     let open = |path: &PathBuf| entry_format.open(path, progress);
     let tensor = a.tensor.as_ref().map(open).transpose()?;
     let mut given: Vec<(usize, CouplingSpec)> = Vec::new();

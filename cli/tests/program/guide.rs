@@ -88,6 +88,17 @@ pub(crate) fn assert_in_order<S: AsRef<str>>(text: &str, parts: &[S]) {
     }
 }
 
+/// Returns the number of the row of a film in the tensor of movielens.md.
+fn row_of_film(dir: &Scratch, id: &str) -> String {
+    let names = std::fs::read_to_string(dir.join("ratings.mode2.tsv")).unwrap();
+    let (row, _) = names
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .find(|(_, name)| *name == id)
+        .unwrap();
+    row.to_string()
+}
+
 /// Returns the number that follows `label` in the summary line of a model.
 #[track_caller]
 fn summary_number(stdout: &str, model: &str, label: &str) -> f64 {
@@ -108,6 +119,8 @@ fn movielens_page() {
     assert_in_order(
         &ran.stdout,
         &[
+            "ratings.coo: ",
+            "40 x 55 x 24",
             "5 names of mode 2",
             "13 lines with a missing field",
             "5 lines with a key that the tensor does not have",
@@ -116,11 +129,65 @@ fn movielens_page() {
     let titles = ran.stdout.lines().filter(|l| l.contains("Film ")).count();
     assert_eq!(titles, 10, "{}", ran.stdout);
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    // Titles come with the ids of the text: those of film k are k * k + 1.
+    let list = ran.stdout.split("row 17 of mode 1:\n").nth(1).unwrap();
+    for line in list.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let film = words.iter().position(|w| *w == "Film").unwrap();
+        let film: u32 = words[film + 1].trim_end_matches(',').parse().unwrap();
+        assert_eq!(words[2], (film * film + 1).to_string(), "{line}");
+    }
     let months = std::fs::read_to_string(dir.join("ratings.mode3.tsv")).unwrap();
     assert!(
         months.starts_with("index\tname\n1\t1996-03\n2\t1996-04\n"),
         "{months}"
     );
+}
+
+#[test]
+fn rows_have_titles_and_ids() {
+    let (dir, _) = run_page("movielens.md");
+    let similar = |row: &str, format: &str| {
+        let command = format!(
+            "s3cmtf similar model.s3m --for '2:{row}' --names 2:ml-latest-small/movies.csv --top 1 {format}"
+        );
+        run_shell(&command, dir.path()).ok()
+    };
+    let found = similar("26", "--json").json().remove(0);
+    assert_eq!(found["for"][0]["id"], "26");
+    assert_eq!(found["for"][0]["name"], "Film 5 (2001)");
+    assert!(found["rows"][0]["id"].is_string(), "{found}");
+    // A row is given by its id, its title or its number.
+    let number = format!("#{}", found["for"][0]["index"]);
+    for row in ["Film 5 (2001)", &number] {
+        assert_eq!(similar(row, "--json").json()[0], found, "{row}");
+    }
+    let text = similar("26", "").stdout;
+    assert!(
+        text.starts_with("row 26 of mode 2, Film 5 (2001):\n"),
+        "{text}"
+    );
+    let csv = similar("26", "--csv").stdout;
+    let head = "mode2,mode2_id,mode2_name,place,row,row_id,row_name,";
+    assert!(csv.starts_with(head), "{csv}");
+    let clusters =
+        "s3cmtf clusters model.s3m --mode 2 -k 2 --csv --names 2:ml-latest-small/movies.csv";
+    let csv = run_shell(clusters, dir.path()).ok().stdout;
+    assert!(csv.starts_with("row,row_id,row_name,cluster,"), "{csv}");
+    // A file with row numbers, as convert writes it, still names rows by number.
+    let by_number = "s3cmtf similar model.s3m --for 2:26 --names 2:ratings.mode2.tsv --json";
+    let by_number = run_shell(by_number, dir.path()).ok();
+    assert_eq!(by_number.json()[0]["for"][0]["name"], "26");
+    // Numbers in a later text are ids only with the names of the first conversion.
+    let cells = "printf 'userId,movieId,month\\n17,26,1997-05\\n' > cells.csv\n\
+        s3cmtf predict model.s3m cells.csv --no-value --names 3:ratings.mode3.tsv";
+    let ran = run_shell(cells, dir.path()).ok();
+    assert!(ran.stderr.contains("--names 2:FILE"), "{}", ran.stderr);
+    let names = format!("{cells} --names 2:ratings.mode2.tsv");
+    let ran = run_shell(&names, dir.path()).ok();
+    let expected = format!("17 {} 15 ", found["for"][0]["index"]);
+    assert!(ran.stdout.starts_with(&expected), "{}", ran.stdout);
+    assert_eq!(ran.stderr, "");
 }
 
 #[test]
@@ -131,15 +198,15 @@ fn data_page() {
         &[
             "visits.coo: 4 entries, 2 x 2 x 3",
             "1 line skipped as invalid; the first is line 5: the value is missing",
-            "named.coo: ",
-            "40 x 55 x 24",
+            "numbered.coo: ",
+            "40 x 2,917 x 24",
             "3\tcarla",
             "users.coo: 5 entries",
             "1 line with a missing field",
             "1\tgender=F\n2\tgender=M\n3\tage",
             "BAD duplicates: 1 cell listed more than once",
             "fixed.coo: 3 entries (0 left out, 1 merged)",
-            "order 3, 40 x 2,917 x 24",
+            "order 3, 40 x 55 x 24",
             "ratings.train.coo: ",
             "last.test.coo: ",
         ],
@@ -159,7 +226,7 @@ fn fitting_page() {
     assert_in_order(
         &ran.stdout,
         &[
-            "plain.s3m\n  a cp model of 40 x 2,917 x 24",
+            "plain.s3m\n  a cp model of 40 x 55 x 24",
             "options: algorithm=blocked",
             "(trial 0 has the default options)",
             "best.conf: trial",
@@ -187,20 +254,22 @@ fn coupled_page() {
 #[test]
 fn predictions_page() {
     let (dir, ran) = run_page("predictions.md");
+    let [film_2, film_50] = ["2", "50"].map(|id| row_of_film(&dir, id));
     assert_in_order(
         &ran.stdout,
         &[
-            "\n1 50 15 ",
-            "\n17 50 15 ",
-            "\n17 2 15 ",
-            "predictions.coo: 3 predictions",
-            "clipped to 1.5 to 4.5",
-            "\"quantiles\":[",
-            "coverage ",
-            "row 17 of mode 1:",
+            format!("\n1 {film_50} 15 "),
+            format!("\n17 {film_50} 15 "),
+            format!("\n17 {film_2} 15 "),
+            "predictions.coo: 3 predictions".into(),
+            "clipped to 1.5 to 4.5".into(),
+            "\"quantiles\":[".into(),
+            "coverage ".into(),
+            "row 17 of mode 1:".into(),
         ],
     );
-    let with_interval = |l: &&str| l.starts_with("17 50 15 ") && l.split(' ').count() == 7;
+    let with_interval =
+        |l: &&str| l.starts_with(&format!("17 {film_50} 15 ")) && l.split(' ').count() == 7;
     assert_eq!(ran.stdout.lines().filter(with_interval).count(), 1);
     let coverage = ran.stdout.split("coverage ").nth(1).unwrap();
     let coverage: f64 = coverage.lines().next().unwrap().parse().unwrap();
@@ -211,24 +280,25 @@ fn predictions_page() {
 #[test]
 fn new_rows_page() {
     let (dir, ran) = run_page("new-rows.md");
+    let [film_1, film_2] = ["1", "2"].map(|id| row_of_film(&dir, id));
     assert_in_order(
         &ran.stdout,
         &[
-            "1001 1 15 ",
-            "model2.s3m: 1 row of mode 1 added, from 4 entries",
-            "row 1001 of mode 1:",
-            "model3.s3m: 0 rows of mode 1 added, 1 row replaced, from 5 entries",
-            "model4.s3m: 2 rows of mode 2 added, from 0 entries and 3 of matrices",
-            "row 17 of mode 1:",
-            "cold.s3m: stopped",
-            "\n17 2 15 ",
+            format!("1001 {film_1} 15 "),
+            "model2.s3m: 1 row of mode 1 added, from 4 entries".into(),
+            "row 1001 of mode 1:".into(),
+            "model3.s3m: 0 rows of mode 1 added, 1 row replaced, from 5 entries".into(),
+            "model4.s3m: 2 rows of mode 2 added, from 0 entries and 3 of matrices".into(),
+            "row 17 of mode 1:".into(),
+            "cold.s3m: stopped".into(),
+            format!("\n17 {film_2} 15 "),
         ],
     );
     // The page says that these two fail.
     let recommend = "s3cmtf recommend model.s3m --mode 2 --for 1:1001";
     run_shell(recommend, dir.path()).failed(2, &["row 1001 of mode 1 is not in the model"]);
     let again = "s3cmtf fold-in model2.s3m --mode 1 --tensor new-user.csv --columns userId,movieId,month --value rating \
-        --names 3:ratings.mode3.tsv -o model5.s3m";
+        --names 2:ratings.mode2.tsv --names 3:ratings.mode3.tsv -o model5.s3m";
     run_shell(again, dir.path()).failed(2, &["is in the model already"]);
 }
 

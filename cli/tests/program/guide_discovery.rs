@@ -27,7 +27,10 @@ fn discovery_page() {
         ],
     );
     let lists = fs::read_to_string(dir.join("lists.csv")).unwrap();
-    assert!(lists.starts_with("mode1,place,row,score\n1,1,"), "{lists}");
+    assert!(
+        lists.starts_with("mode1,place,row,row_name,score\n1,1,"),
+        "{lists}"
+    );
     assert_eq!(lists.lines().count(), 1 + 40 * 10);
     let objects = fs::read_to_string(dir.join("lists.jsonl")).unwrap();
     assert_eq!(objects.lines().count(), 3);
