@@ -64,8 +64,8 @@ address() {
   export RUST_MIN_STACK=33554432
   export UBSAN_OPTIONS=print_stacktrace=1
   export S3CMTF_SANITIZER=1
-  for source in example.c misuse.c struct_sizes.c one_call.c panic.c workflow.c threads.c float_mode.c separate_processes.c \
-    discover.c cpp_layer.cpp; do
+  for source in example.c misuse.c struct_sizes.c one_call.c panic.c files.c workflow.c threads.c float_mode.c \
+    separate_processes.c discover.c cpp_layer.cpp; do
     # shellcheck disable=SC2086
     compile $source -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
       "$target/sanitize/$triple/debug/libs3cmtf.a" $system_libraries
@@ -77,6 +77,7 @@ address() {
   check panic
   application
   check reload "$target/sanitize/$triple/debug/libs3cmtf.so"
+  check files "$work"
   check workflow "$work"
   check one_call "$work"
   check discover "$work"
@@ -94,7 +95,8 @@ memcheck() {
   grep -q avx2 /proc/cpuinfo || export S3CMTF_KERNEL=wide
   local tool="valgrind --quiet --error-exitcode=9 --leak-check=full --suppressions=c_tests/memcheck.supp
     --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible"
-  for source in example.c misuse.c struct_sizes.c one_call.c workflow.c threads.c separate_processes.c discover.c cpp_layer.cpp; do
+  for source in example.c misuse.c struct_sizes.c one_call.c files.c workflow.c threads.c separate_processes.c discover.c \
+    cpp_layer.cpp; do
     # shellcheck disable=SC2086
     compile $source -L"$work" -Wl,-rpath,"$work" -ls3cmtf $system_libraries
   done
@@ -104,6 +106,7 @@ memcheck() {
   check struct_sizes "$work"
   application
   check reload "$work/libs3cmtf.so"
+  check files "$work"
   check workflow "$work"
   check one_call "$work"
   check discover "$work"

@@ -24,6 +24,7 @@ mod header_codec;
 mod leftovers;
 mod line_reader;
 mod names;
+mod names_table;
 pub(crate) mod npy;
 mod repair;
 mod row_map;

@@ -5,7 +5,6 @@
 //! the output for each such mode: `ratings.coo` gets `ratings.mode1.tsv`. [`Names::load_beside`] finds
 //! it again, also for `ratings.train.coo`, by leaving out one extension after the other.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,14 +12,8 @@ use std::sync::Arc;
 
 use super::atomic::{self, AtomicFile};
 use super::header::{MAX_DIM, MAX_ORDER};
-use super::line_reader::LineReader;
+use super::names_table::{HEADER, INDEX_COLUMN, escape, read_lines};
 use crate::error::{Error, Result};
-
-/// Header line of the files that this library writes. In such files backslash, tab and line ends are escaped.
-const HEADER: &str = "index\tname";
-
-/// Header of the first column of a file that numbers rows.
-const INDEX_COLUMN: &str = "index";
 
 /// The names of the rows of one mode.
 #[derive(Debug, Default, Clone)]
@@ -266,70 +259,6 @@ impl Names {
     }
 }
 
-/// Calls `visit` with the number, the first and the second field of each line of a table, TSV or CSV. Errors of `visit` get
-/// the file and the line.
-fn read_lines(
-    path: &Path,
-    mut visit: impl FnMut(u64, &str, Option<&str>) -> std::result::Result<(), String>,
-) -> Result<()> {
-    let file = path.display().to_string();
-    let text = std::fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
-    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
-    // A file whose first line has commas and no tab is CSV.
-    let mut lines = text.split(|&b| matches!(b, b'\n' | b'\r'));
-    let first = lines.next().unwrap_or_default();
-    if !first.contains(&b'\t') && first.contains(&b',') {
-        return read_csv(&file, text, visit);
-    }
-    let mut escaped = false;
-    let mut lines = LineReader::new(text);
-    loop {
-        let line_no = lines.number() + 1;
-        let line = match lines.next() {
-            Ok(Some(line)) => line,
-            Ok(None) => return Ok(()),
-            Err(e) => return Err(Error::text(&file, line_no, e.to_string())),
-        };
-        let Ok(line) = std::str::from_utf8(line) else {
-            return Err(Error::text(&file, line_no, "is not UTF-8 text"));
-        };
-        if line.is_empty() {
-            continue;
-        }
-        escaped |= line_no == 1 && line == HEADER;
-        let mut fields = line.split('\t');
-        let (first, second) = (fields.next().unwrap_or_default(), fields.next());
-        let second = match (escaped, second) {
-            (true, Some(text)) => Some(Cow::from(unescape(text))),
-            (_, text) => text.map(Cow::from),
-        };
-        visit(line_no, first, second.as_deref())
-            .map_err(|what| Error::text(&file, line_no, what))?;
-    }
-}
-
-fn read_csv(
-    file: &str,
-    text: &[u8],
-    mut visit: impl FnMut(u64, &str, Option<&str>) -> std::result::Result<(), String>,
-) -> Result<()> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(text);
-    let mut record = csv::StringRecord::new();
-    loop {
-        let line = reader.position().line();
-        match reader.read_record(&mut record) {
-            Ok(true) => {}
-            Ok(false) => return Ok(()),
-            Err(_) => return Err(Error::text(file, line, "is not UTF-8 text")),
-        }
-        visit(line, record.get(0).unwrap_or_default(), record.get(1))
-            .map_err(|what| Error::text(file, line, what))?;
-    }
-}
-
 /// Copies the names beside `from` to the new file `to` (a path or a prefix without extension), still
 /// under temporary names. Names that would be found beside `to` anyway are left where they are.
 pub(crate) fn carry(from: &Path, to: &Path, order: usize) -> Result<Vec<StagedNames>> {
@@ -457,34 +386,6 @@ fn with_end(stem: &Path, end: &str) -> PathBuf {
     let mut name = stem.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
-}
-
-fn escape(name: &str) -> String {
-    if !name.contains(['\\', '\t', '\n', '\r']) {
-        return name.into();
-    }
-    name.replace('\\', "\\\\")
-        .replace('\t', "\\t")
-        .replace('\n', "\\n")
-        .replace('\r', "\\r")
-}
-
-fn unescape(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    let mut chars = name.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => match chars.next() {
-                Some('t') => out.push('\t'),
-                Some('n') => out.push('\n'),
-                Some('r') => out.push('\r'),
-                Some(other) => out.push(other),
-                None => out.push('\\'),
-            },
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -96,6 +96,11 @@ fn short_examples_run() {
 }
 
 #[test]
+fn files_are_converted_checked_split_and_fixed() {
+    compile_and_run_in_folder("files.c");
+}
+
+#[test]
 fn full_workflow_on_planted_data() {
     compile_and_run_in_folder("workflow.c");
 }
@@ -122,8 +127,10 @@ fn full_workflow_on_real_data() {
     };
     let library = LibraryFolder::new("workflow-real");
     let dir = Scratch::new("workflow-real-files");
-    let program = library.compile(compilers()[0].0, "c99", "workflow.c");
-    assert_eq!(run_ok(program, [dir.path(), &data]), "ok\n");
+    for source in ["files.c", "workflow.c"] {
+        let program = library.compile(compilers()[0].0, "c99", source);
+        assert_eq!(run_ok(program, [dir.path(), &data]), "ok\n", "{source}");
+    }
 }
 
 #[test]

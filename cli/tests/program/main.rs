@@ -9,6 +9,7 @@ mod sample_reports;
 mod als_gibbs;
 mod attribute_tables;
 mod batch;
+mod batch_resume;
 mod batch_runner;
 mod bench;
 mod clusters;
