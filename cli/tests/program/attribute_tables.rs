@@ -151,7 +151,7 @@ fn faulty_tables() {
     assert_eq!(entries(&dir, "g.coo").len(), 1);
     std::fs::remove_file(dir.join("g.coo")).unwrap();
     go("30,A\n40,B\n", &[]).failed(2, &["line 2", "'30'", "mode 2 of", "r.coo"]);
-    go("", &[]).failed(2, &["t.csv", "holds no rows"]);
+    go("", &[]).failed(2, &["t.csv", "has no lines besides the header"]);
     go("x,A\n", &[]).failed(2, &["line 2", "'x'", "not an index"]);
     go("10,A\n", &["--value", "genres"]).failed(2, &["rows-of", "numeric"]);
     go("10,A\n", &["--dims", "3,3"]).failed(2, &["rows-of", "dims"]);
