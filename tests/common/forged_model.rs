@@ -16,20 +16,26 @@ pub struct ForgedModel {
 impl ForgedModel {
     /// Reads all sections of a valid file.
     pub fn read(path: &Path) -> ForgedModel {
-        let bytes = fs::read(path).unwrap();
+        ForgedModel::from_bytes(&fs::read(path).unwrap()).expect("a file with sections")
+    }
+
+    /// Reads all sections, whatever they contain. `None` if the table or a section does not lie in the file.
+    pub fn from_bytes(bytes: &[u8]) -> Option<ForgedModel> {
         let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
-        let count = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+        let head = bytes.get(..HEAD_LEN)?.to_vec();
+        let count = u32::from_le_bytes(head[12..16].try_into().unwrap()) as usize;
         let section = |k: usize| {
             let row = HEAD_LEN + TABLE_ROW_LEN * k;
-            let name = String::from_utf8_lossy(&bytes[row..row + NAME_LEN]);
+            let name = bytes.get(row..row + TABLE_ROW_LEN)?;
+            let name = String::from_utf8_lossy(&name[..NAME_LEN]);
             let (offset, len) = (number(row + NAME_LEN), number(row + NAME_LEN + 8));
-            let contents = bytes[offset..offset + len].to_vec();
-            (name.trim_end_matches('\0').to_string(), contents)
+            let contents = bytes.get(offset..offset.checked_add(len)?)?.to_vec();
+            Some((name.trim_end_matches('\0').to_string(), contents))
         };
-        ForgedModel {
-            head: bytes[..HEAD_LEN].to_vec(),
-            sections: (0..count).map(section).collect(),
-        }
+        Some(ForgedModel {
+            head,
+            sections: (0..count).map(section).collect::<Option<_>>()?,
+        })
     }
 
     /// Removes a section, which must exist.
@@ -65,6 +71,11 @@ impl ForgedModel {
 
     /// Writes the file, with right offsets, lengths and checksums.
     pub fn write(&self, path: &Path) {
+        fs::write(path, self.to_bytes()).unwrap();
+    }
+
+    /// Returns the bytes of the file, with right offsets, lengths and checksums.
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut table = Vec::new();
         let mut contents = Vec::new();
         let start = HEAD_LEN + TABLE_ROW_LEN * self.sections.len();
@@ -72,7 +83,8 @@ impl ForgedModel {
             let end = (start + contents.len()).next_multiple_of(64);
             contents.resize(end - start, 0);
             let mut row = [0; TABLE_ROW_LEN];
-            row[..name.len()].copy_from_slice(name.as_bytes());
+            let name_len = name.len().min(NAME_LEN);
+            row[..name_len].copy_from_slice(&name.as_bytes()[..name_len]);
             row[NAME_LEN..][..8].copy_from_slice(&(end as u64).to_le_bytes());
             row[NAME_LEN + 8..][..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
             row[NAME_LEN + 16..][..4].copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
@@ -82,10 +94,15 @@ impl ForgedModel {
         let mut head = self.head.clone();
         head[12..16].copy_from_slice(&(self.sections.len() as u32).to_le_bytes());
         head[16..24].copy_from_slice(&((start + contents.len()) as u64).to_le_bytes());
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(&head[..56]);
-        crc.update(&table);
-        head[56..60].copy_from_slice(&crc.finalize().to_le_bytes());
-        fs::write(path, [head, table, contents].concat()).unwrap();
+        let checksum = head_checksum(&head, &table);
+        head[56..60].copy_from_slice(&checksum.to_le_bytes());
+        [head, table, contents].concat()
     }
+}
+
+fn head_checksum(head: &[u8], table: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&head[..56]);
+    crc.update(table);
+    crc.finalize()
 }

@@ -1,0 +1,59 @@
+//! Checkpoints: load, resume for one epoch, predict.
+
+use std::fs;
+use std::path::Path;
+
+use s3cmtf::format::OpenMode;
+use s3cmtf::model;
+use s3cmtf::solver::{FitInput, fit};
+
+use super::sample::{
+    OneEpoch, SAMPLE_OPTIONS, check_saved, fit_sample, limit, use_model, with_problem,
+};
+
+pub fn run(input: &[u8], folder: &Path) {
+    let path = folder.join("input.s3m");
+    fs::write(&path, input).unwrap();
+    let Ok(saved) = model::load(&path, OpenMode::Mapped) else {
+        return;
+    };
+    // As the program does, which takes the options that are not given from the checkpoint.
+    let mut options = saved.options().clone();
+    let is_small = {
+        let before = options.rank.clone();
+        limit(&mut options, 3);
+        before == options.rank
+    };
+    if !is_small {
+        return;
+    }
+    options.epochs = saved
+        .history()
+        .last()
+        .map_or(0, |e| e.epoch)
+        .saturating_add(1)
+        .min(1_000_000);
+    let input = FitInput {
+        checkpoint: Some(folder.join("next.s3m")),
+        resume: Some(path),
+        ..FitInput::default()
+    };
+    let resumed = with_problem(|problem| fit(problem, &options, &input, &mut OneEpoch, &()));
+    if let Ok((model, _)) = resumed {
+        check_saved(&model, folder);
+        use_model(&model);
+    }
+}
+
+pub fn seeds(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
+    let seed = |&(name, options): &(&'static str, &str)| {
+        let path = folder.join("seed.s3m");
+        let input = FitInput {
+            checkpoint: Some(path.clone()),
+            ..FitInput::default()
+        };
+        fit_sample(options, &input).unwrap();
+        (name, fs::read(path).unwrap())
+    };
+    SAMPLE_OPTIONS.iter().map(seed).collect()
+}

@@ -1,0 +1,90 @@
+//! Fuzz targets: functions that take any bytes and must return.
+//!
+//! A target fails by a panic, a sanitizer's report, too much memory or too much time. It panics if accepted input does not
+//! survive a round trip, or if a saved model cannot be loaded, which is the case if it holds a value that is not finite.
+//!
+//! Two programs run them: `fuzz/src/main.rs` with libFuzzer, and `cli/tests/fuzz.rs` with seeded mutations as a part of the
+//! tests. Limits of sizes are applied after parsing, so that they do not hide the defects of a parser.
+
+mod batch;
+mod checkpoint;
+mod coo;
+mod ffi;
+#[path = "../../tests/common/forged_model.rs"]
+#[allow(dead_code)]
+mod forged_model;
+mod model;
+pub mod mutation;
+mod names;
+mod options;
+mod sample;
+mod text;
+
+use std::path::Path;
+
+use mutation::Layout;
+
+/// A fuzz target.
+pub struct Target {
+    /// Its name, which is also that of its folder of the corpus.
+    pub name: &'static str,
+    /// Runs the target on an input. Files are written only into the folder, which is also the current one.
+    pub run: fn(&[u8], &Path),
+    /// The layout that mutations preserve.
+    pub layout: Layout,
+    /// Inputs to start from, made with the library.
+    #[allow(dead_code, reason = "only the tests use it")]
+    pub seeds: fn(&Path) -> Vec<(&'static str, Vec<u8>)>,
+}
+
+/// All targets.
+pub const TARGETS: [Target; 8] = [
+    Target {
+        name: "coo",
+        run: coo::run,
+        layout: Layout::Coo,
+        seeds: coo::seeds,
+    },
+    Target {
+        name: "model",
+        run: model::run,
+        layout: Layout::Sections,
+        seeds: model::seeds,
+    },
+    Target {
+        name: "checkpoint",
+        run: checkpoint::run,
+        layout: Layout::Sections,
+        seeds: checkpoint::seeds,
+    },
+    Target {
+        name: "text",
+        run: text::run,
+        layout: Layout::Bytes,
+        seeds: text::seeds,
+    },
+    Target {
+        name: "names",
+        run: names::run,
+        layout: Layout::Bytes,
+        seeds: names::seeds,
+    },
+    Target {
+        name: "batch",
+        run: batch::run,
+        layout: Layout::Bytes,
+        seeds: batch::seeds,
+    },
+    Target {
+        name: "options",
+        run: options::run,
+        layout: Layout::Bytes,
+        seeds: options::seeds,
+    },
+    Target {
+        name: "ffi",
+        run: ffi::run,
+        layout: Layout::Bytes,
+        seeds: ffi::seeds,
+    },
+];
