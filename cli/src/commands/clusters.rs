@@ -254,9 +254,12 @@ impl ClusterPrinter<'_> {
         ));
         for (c, cluster) in found.clusters.iter().enumerate() {
             for m in &cluster.members {
-                let field = |is_present: bool, text: Option<&str>| match text {
-                    text if is_present => format!("{},", csv_field(text.unwrap_or_default())),
-                    _ => String::new(),
+                let field = |is_present: bool, text: Option<&str>| {
+                    if is_present {
+                        format!("{},", csv_field(text.unwrap_or_default()))
+                    } else {
+                        String::new()
+                    }
                 };
                 let id = field(has_ids, self.names.id(found.mode, m.index));
                 let name = field(has_names, self.names.name(found.mode, m.index));
