@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::discover::{ClusterOptions, cluster_rows};
+use crate::discover::{ClusterOptions, ConceptOptions, cluster_rows, describe_concepts};
 use crate::error::Error;
 use crate::format::{CooView, Values};
 use crate::model::Model;
@@ -139,7 +139,7 @@ fn tuning_with_a_large_core_polls_often() {
 }
 
 #[test]
-fn clusters_of_a_high_rank_poll_often() {
+fn clusters_and_concepts_of_a_high_rank_poll_often() {
     let entries = Entries::random(2, 200, 4000);
     let mut options = options(Algorithm::Opt, ModelKind::Cp, 192);
     options.start = Initialization::Normal;
@@ -150,6 +150,9 @@ fn clusters_of_a_high_rank_poll_often() {
     };
     polling("clusters", || {
         cluster_rows(&model, &clusters, &[], &()).unwrap()
+    });
+    polling("concepts", || {
+        describe_concepts(&model, &ConceptOptions::new(0), &()).unwrap()
     });
 }
 

@@ -68,6 +68,12 @@ impl Monitor for StopFlag {
 /// code, and rarely enough that polls cost nothing.
 pub(crate) const OPERATIONS_PER_POLL: usize = 1 << 26;
 
+/// Operations that the time of a normal sample is worth.
+pub(crate) const OPERATIONS_PER_NORMAL_SAMPLE: usize = 64;
+
+/// Operations that the time of a memory access with a large stride is worth.
+pub(crate) const OPERATIONS_PER_STRIDED_ENTRY: usize = 8;
+
 /// Returns the number of steps between two polls for a cancellation if each step takes `cost` operations.
 #[inline]
 pub(crate) fn steps_per_poll(cost: usize) -> usize {

@@ -17,7 +17,7 @@ use super::prediction_metric::{prediction_metric, second_moment};
 use super::top_k::RankedRow;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelMatrix};
-use crate::progress::Monitor;
+use crate::progress::{Monitor, check_cancelled};
 use crate::sort::stable_sort_by;
 
 /// Options of [`describe_concepts`].
@@ -155,6 +155,7 @@ pub fn describe_concepts(
     };
     let mut concepts = Vec::new();
     for column in 0..rank {
+        check_cancelled(monitor)?;
         let sign_flipped = mean_effect[column] < 0.0;
         let sign = if sign_flipped { -1.0 } else { 1.0 };
         let loadings = loadings(model, options, column, sign, column_rms[column]);

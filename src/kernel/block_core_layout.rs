@@ -4,6 +4,7 @@ use super::blocking::BlockingSpec;
 use super::core_shape::{CoreKind, CoreShape, MAX_ORDER};
 use super::packed_core_layout::PackedLayout;
 use crate::error::Result;
+use crate::progress::{Monitor, OPERATIONS_PER_STRIDED_ENTRY, check_cancelled, count_operations};
 use crate::simd::padded_len;
 use crate::try_alloc::{CORE_ENTRIES, try_zeroed};
 
@@ -72,8 +73,9 @@ impl CoreLayout {
         }
     }
 
-    /// Copies a core in the layout of [`CoreShape`] to the fiber-first layout.
-    pub(crate) fn to_fiber_first(&self, core: &[f32]) -> Result<Vec<f32>> {
+    /// Copies a core in the layout of [`CoreShape`] to the fiber-first layout. Polls `monitor` before.
+    pub(crate) fn to_fiber_first(&self, core: &[f32], monitor: &dyn Monitor) -> Result<Vec<f32>> {
+        check_cancelled(monitor)?;
         let mut out = try_zeroed(self.slab_count() * self.slab_len(), CORE_ENTRIES)?;
         self.for_each_position(|model_position, position| out[position] = core[model_position]);
         Ok(out)
@@ -115,6 +117,7 @@ impl CoreLayout {
             (last, inner) = (n, self.ranks[n]);
         }
         slab_steps[f] = self.slab_len();
+        count_operations(self.slab_count() * self.slab_len() * OPERATIONS_PER_STRIDED_ENTRY);
         visit_indices(&self.ranks, &steps, &slab_steps, 0, 0, &mut visit);
     }
 
@@ -147,6 +150,11 @@ fn visit_indices(
     let Some((&rank, inner)) = ranks.split_first() else {
         return visit(position, other_position);
     };
+    if inner.is_empty() {
+        // A plain loop over the last mode: a call per entry takes several times as long.
+        return (0..rank)
+            .for_each(|i| visit(position + i * steps[0], other_position + i * other_steps[0]));
+    }
     for i in 0..rank {
         let (position, other) = (position + i * steps[0], other_position + i * other_steps[0]);
         visit_indices(
@@ -174,7 +182,7 @@ mod tests {
             let core = shape.padded_core(&dense).unwrap();
             for f in 0..ranks.len() {
                 let layout = CoreLayout::tensor(&shape, Some(f));
-                let first = layout.to_fiber_first(&core).unwrap();
+                let first = layout.to_fiber_first(&core, &()).unwrap();
                 assert_eq!(first.len(), layout.slab_count() * layout.slab_len());
                 // Index (1, 0, ..., 0), fiber mode first, starts the second slab.
                 let stride: usize = ranks[f + 1..].iter().product();
@@ -184,7 +192,7 @@ mod tests {
                 assert_eq!(back, core);
             }
             let layout = CoreLayout::tensor(&shape, None);
-            assert_eq!(layout.to_fiber_first(&core).unwrap(), core);
+            assert_eq!(layout.to_fiber_first(&core, &()).unwrap(), core);
         }
     }
 }

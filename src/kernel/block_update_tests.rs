@@ -305,7 +305,7 @@ impl Case {
                 core
             }
         };
-        let mut core = layout.to_fiber_first(&model_core).unwrap();
+        let mut core = layout.to_fiber_first(&model_core, &()).unwrap();
         let mut rows: Vec<Vec<f32>> = (0..order)
             .map(|m| {
                 let mut all = vec![0.0; ROWS[m] * padded_len(ranks[m])];

@@ -19,14 +19,22 @@ impl EntryChunk {
 
     /// Keeps the entries for which `stays` returns true.
     pub(crate) fn retain(&mut self, stays: impl Fn(usize) -> bool) {
-        let kept: Vec<usize> = (0..self.values.len()).filter(|&k| stays(k)).collect();
+        let mut kept = 0;
+        for k in (0..self.values.len()).filter(|&k| stays(k)) {
+            for column in &mut self.rows {
+                column[kept] = column[k];
+            }
+            self.values[kept] = self.values[k];
+            if let Some(&weight) = self.weights.get(k) {
+                self.weights[kept] = weight;
+            }
+            kept += 1;
+        }
         for column in &mut self.rows {
-            keep(column, &kept);
+            column.truncate(kept);
         }
-        keep(&mut self.values, &kept);
-        if !self.weights.is_empty() {
-            keep(&mut self.weights, &kept);
-        }
+        self.values.truncate(kept);
+        self.weights.truncate(kept);
     }
 
     /// Removes entries of weight 0.
@@ -38,12 +46,4 @@ impl EntryChunk {
             self.weights.retain(|&w| w > 0.0);
         }
     }
-}
-
-/// Keeps the items at the ascending positions `kept`.
-fn keep<T: Copy>(items: &mut Vec<T>, kept: &[usize]) {
-    for (to, &k) in kept.iter().enumerate() {
-        items[to] = items[k];
-    }
-    items.truncate(kept.len());
 }

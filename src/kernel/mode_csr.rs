@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::try_alloc::{try_collect, try_zeroed};
+use crate::try_alloc::{try_collect, try_to_vec, try_zeroed};
 
 /// Entries in coordinate form, borrowed: the input of [`ModeCsr::new`].
 #[derive(Clone, Copy)]
@@ -80,7 +80,7 @@ impl ModeCsr {
             for i in 0..row_counts[m] {
                 row_starts[i + 1] += row_starts[i];
             }
-            let mut next = row_starts.clone();
+            let mut next = try_to_vec(&row_starts, "rows")?;
             for &p in &permutation {
                 let slot = &mut next[row(p)];
                 sorted[*slot] = p;

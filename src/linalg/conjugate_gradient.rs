@@ -2,6 +2,7 @@
 
 use super::vector::dot;
 use crate::error::Result;
+use crate::try_alloc::try_collect;
 
 /// A function that returns A v for a symmetric positive definite A.
 pub(crate) type Operator<'a> = dyn FnMut(&[f64]) -> Result<Vec<f64>> + 'a;
@@ -29,14 +30,14 @@ impl ConjugateGradient {
         let product = times_a(x)?;
         let mut residual = product;
         residual.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
-        let precondition = |v: &[f64]| -> Vec<f64> {
-            let each = v.iter().zip(inverse_diagonal);
-            each.map(|(v, s)| v * s).collect()
+        let precondition = |v: &[f64]| {
+            let each = v.iter().zip(inverse_diagonal).map(|(v, s)| v * s);
+            try_collect(v.len(), each, "unknowns")
         };
-        let mut direction = precondition(&residual);
+        let mut direction = precondition(&residual)?;
         let mut squared = dot(&residual, &direction);
         let tolerance = self.tolerance * self.tolerance;
-        let enough = tolerance * squared.max(tolerance * dot(b, &precondition(b)));
+        let enough = tolerance * squared.max(tolerance * dot(b, &precondition(b)?));
         for _ in 0..self.iterations {
             if squared.is_nan() || squared <= enough {
                 break;
@@ -54,7 +55,7 @@ impl ConjugateGradient {
                 .iter_mut()
                 .zip(&product)
                 .for_each(|(r, p)| *r -= step * p);
-            let preconditioned = precondition(&residual);
+            let preconditioned = precondition(&residual)?;
             let next = dot(&residual, &preconditioned);
             let ratio = next / squared;
             direction

@@ -1,5 +1,8 @@
 //! Factor rows quantized to 16 bits per value.
 
+use crate::error::Result;
+use crate::try_alloc::try_with_capacity;
+
 /// Rows of 16-bit integers with one scale per row. They take half the memory of floats; the rounding error is at most
 /// 1/65534 of the largest absolute value of the row.
 #[derive(Clone, Default)]
@@ -14,10 +17,10 @@ pub struct QuantizedRows {
 
 impl QuantizedRows {
     /// Quantizes contiguous rows of `row_len` values each.
-    pub(crate) fn quantize(row_len: usize, rows: &[f32]) -> QuantizedRows {
+    pub(crate) fn quantize(row_len: usize, rows: &[f32]) -> Result<QuantizedRows> {
         const MAX: f32 = i16::MAX as f32;
-        let mut scales = Vec::with_capacity(rows.len() / row_len.max(1));
-        let mut quantized = Vec::with_capacity(rows.len());
+        let mut scales = try_with_capacity(rows.len() / row_len.max(1), "rows")?;
+        let mut quantized = try_with_capacity(rows.len(), "row elements")?;
         for row in rows.chunks_exact(row_len) {
             let largest = row.iter().fold(0.0f32, |m, x| m.max(x.abs()));
             let scale = largest / MAX;
@@ -29,11 +32,11 @@ impl QuantizedRows {
                     .map(|x| (x * inverse).round().clamp(-MAX, MAX) as i16),
             );
         }
-        QuantizedRows {
+        Ok(QuantizedRows {
             row_len,
             scales,
             quantized,
-        }
+        })
     }
 
     /// Copies the given rows, all of the same length, into one list.
@@ -93,7 +96,7 @@ mod tests {
         let rows = [
             1.0f32, -2.0, 0.25, 0.0, 0.0, 0.0, 1e-30, -3e-30, 2e-30, 1e30, 5e29, -1e28,
         ];
-        let quantized = QuantizedRows::quantize(3, &rows);
+        let quantized = QuantizedRows::quantize(3, &rows).unwrap();
         assert_eq!(quantized.len(), 4);
         let mut out = [0.0f32; 3];
         for (i, row) in rows.chunks(3).enumerate() {

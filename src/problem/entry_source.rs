@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::format::{CooView, RowMap, Values};
 use crate::kernel::EntryChunk;
+use crate::try_alloc::try_reserve;
 
 /// The entries of one tensor or matrix of a problem, in the columns they came in.
 pub struct EntrySource<'a> {
@@ -79,7 +80,7 @@ impl<'a> EntrySource<'a> {
         let range = range.start.min(observed)..range.end.min(observed);
         chunk.rows.resize(v.order(), Vec::new());
         let copy_floats = |values: Values<'_>, offset: f64, out: &mut Vec<f32>| {
-            out.clear();
+            clear_and_reserve(out, range.len() + zeros.len())?;
             for i in range.clone() {
                 let given = values.get(i);
                 let value = (given - offset) as f32;
@@ -106,7 +107,7 @@ impl<'a> EntrySource<'a> {
         let EntryChunk { rows, weights, .. } = chunk;
         for (n, map) in maps.iter().enumerate() {
             let out = &mut rows[n];
-            out.clear();
+            clear_and_reserve(out, range.len() + zeros.len())?;
             for (k, &index) in v.column(n)[range.clone()].iter().enumerate() {
                 match map.compact(index) {
                     Some(row) => out.push(row),
@@ -129,7 +130,6 @@ impl<'a> EntrySource<'a> {
         Ok(())
     }
 
-    /// Returns the error of an entry that changed since the problem was built.
     /// Returns the error of a value whose difference to the mean is no 32-bit number.
     fn too_large(&self, i: usize, value: f64, mean: f64) -> Error {
         Error::entry(
@@ -142,6 +142,7 @@ impl<'a> EntrySource<'a> {
         )
     }
 
+    /// Returns the error of an entry that changed since the problem was built.
     fn changed(&self, i: usize) -> Error {
         Error::entry(
             self.name(),
@@ -150,4 +151,10 @@ impl<'a> EntrySource<'a> {
              as a private copy",
         )
     }
+}
+
+/// Empties a vector and reserves capacity for `count` entries.
+fn clear_and_reserve<T>(vector: &mut Vec<T>, count: usize) -> Result<()> {
+    vector.clear();
+    try_reserve(vector, count, "entries")
 }

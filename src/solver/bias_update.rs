@@ -205,7 +205,7 @@ impl<'a> Units<'a> {
                     return Ok(Vec::new());
                 };
                 let layout = CoreLayout::tensor(shape, first.spec().fiber_mode);
-                let core = layout.to_fiber_first(&model.core)?;
+                let core = layout.to_fiber_first(&model.core, pool.monitor())?;
                 let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
                 let model = BlockModel {
                     layout: &layout,

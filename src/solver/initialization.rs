@@ -13,10 +13,10 @@ use crate::model::{FactorMatrix, Model};
 use crate::options::{Initialization, Options};
 use crate::parallel::ThreadPool;
 use crate::problem::Problem;
-use crate::progress::Monitor;
+use crate::progress::{Monitor, OPERATIONS_PER_NORMAL_SAMPLE, count_operations, steps_per_poll};
 use crate::random::RandomStream;
 use crate::sort::stable_sort_by_key;
-use crate::try_alloc::{CORE_ENTRIES, try_collect, try_to_vec};
+use crate::try_alloc::{CORE_ENTRIES, try_to_vec, try_with_capacity};
 use crate::value_range::ValueRange;
 
 /// Fewest rows that a thread fills.
@@ -84,8 +84,15 @@ pub(super) fn fill(
     match model.shape.kind() {
         CoreKind::Full => {
             let entries: usize = model.shape.ranks().iter().product();
-            let samples = (0..entries).map(|_| sample(&mut s, size));
-            let dense: Vec<f32> = try_collect(entries, samples, CORE_ENTRIES)?;
+            let mut dense = try_with_capacity(entries, CORE_ENTRIES)?;
+            let per_poll = steps_per_poll(OPERATIONS_PER_NORMAL_SAMPLE);
+            for first in (0..entries).step_by(per_poll) {
+                pool.check_cancelled()?;
+                let count = per_poll.min(entries - first);
+                dense.extend((0..count).map(|_| sample(&mut s, size)));
+                count_operations(count * OPERATIONS_PER_NORMAL_SAMPLE);
+            }
+            pool.check_cancelled()?;
             model
                 .core
                 .copy_from_slice(&model.shape.padded_core(&dense)?);

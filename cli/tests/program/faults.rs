@@ -124,15 +124,15 @@ impl Job {
         }
     }
 
-    /// Returns the number of calls of a kind.
-    fn count(&self, kind: &str) -> u64 {
+    /// Returns the number of calls of a kind; of allocations, only those of at least `least_bytes`.
+    fn count(&self, kind: &str, least_bytes: u64) -> u64 {
         self.restore();
         let report = Scratch::new("fault-report");
         let file = report.join("count");
         let mut command = self.command();
         command
             .env("LD_PRELOAD", fault_library().unwrap())
-            .env("S3CMTF_FAULT", format!("{kind}:0:count"))
+            .env("S3CMTF_FAULT", format!("{kind}:0:count:{least_bytes}"))
             .env("S3CMTF_FAULT_FILE", &file);
         ProgramRun::from(command.output().unwrap()).ok();
         fs::read_to_string(file).unwrap().parse().unwrap()
@@ -208,7 +208,7 @@ impl Job {
 
     /// Kills the process at `points` calls of a kind, spread evenly, and runs the command again after each.
     fn kill_at(&self, kind: &str, points: u64) -> u64 {
-        let calls = self.count(kind);
+        let calls = self.count(kind, 0);
         let points = points.min(calls);
         let mut left_behind = 0;
         for point in 0..points {
@@ -387,7 +387,7 @@ fn failed_allocations_keep_earlier_files() {
         return;
     }
     let job = fit_job("fault-alloc");
-    let calls = job.count("alloc");
+    let calls = job.count("alloc", 0);
     let points = if is_long() { 2000 } else { 24 };
     let (mut errors, mut aborts) = (0, 0);
     for point in 0..points {
@@ -411,4 +411,56 @@ fn failed_allocations_keep_earlier_files() {
     ProgramRun::from(job.command().output().unwrap()).ok();
     job.check_outputs("the next run");
     assert!(job.temporary_files().is_empty());
+}
+
+#[test]
+fn failed_allocations_of_the_size_of_the_data_are_errors() {
+    if fault_library().is_none() {
+        return;
+    }
+    // Less than 4 bytes per entry, and more than the program allocates for its arguments.
+    let (entries, least_bytes) = (60_000, 100_000);
+    for algorithm in ["blocked", "opt", "als", "gibbs"] {
+        let dir = Scratch::new("fault-data");
+        // Without names, whose reader has a buffer of fixed size.
+        let line = |i: u32| {
+            format!(
+                "{} {} {} {}\n",
+                i * 7 % 40 + 1,
+                i * 11 % 30 + 1,
+                i % 5 + 1,
+                i % 9
+            )
+        };
+        dir.file("r.tns", (0..entries).map(line).collect::<String>());
+        let fit = [
+            "fit",
+            "--tensor=@d.coo",
+            "--model=tucker",
+            "--rank=2",
+            "--epochs=1",
+            "--burn-in=1",
+            "--samples=1",
+            "--threads=1",
+            "-o@m.s3m",
+        ];
+        let algorithm: &'static str = Box::leak(format!("--algorithm={algorithm}").into());
+        let arguments = [&fit[..], &[algorithm]].concat();
+        for list in [&["convert", "@r.tns", "@d.coo"][..], &arguments] {
+            run(expand_paths(&dir, list)).ok();
+        }
+        let job = Job::new(dir, &arguments, &["m.s3m"], None);
+        let calls = job.count("alloc", least_bytes);
+        let points = if is_long() { calls } else { calls.min(10) };
+        for point in 0..points {
+            let n = 1 + point * calls / points;
+            let faulty = job.run_with(&format!("alloc:{n}:fail:{least_bytes}"));
+            let context = &faulty.description;
+            assert!(faulty.is_hit && faulty.run.code == Some(1), "{context}");
+            assert!(faulty.run.stderr.contains("out of memory"), "{context}");
+            job.check_outputs(context);
+        }
+        println!("{algorithm}: {points} of {calls} large allocations failed");
+        assert!(calls > 0);
+    }
 }

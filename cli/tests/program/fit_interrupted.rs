@@ -227,9 +227,31 @@ fn ctrl_c_and_time_limit_end_a_fit_within_an_epoch() {
     );
 }
 
+#[test]
+fn the_time_limit_counts_preparations() {
+    let dir = Scratch::new("preparations");
+    let line = |i: u32| {
+        let row: Vec<String> = (0..8).map(|m| (1 + i * (m + 3) % 7).to_string()).collect();
+        format!("{} {}\n", row.join(" "), i % 4)
+    };
+    dir.file("t.tns", (0..50).map(line).collect::<String>());
+    // The initial values of a core of 8^8 entries take many times the half second that preparations may last beyond the limit.
+    let fit = "fit --tensor=@t.tns --model=tucker --rank=8 --time-limit=0.01 -o@m.s3m";
+    let arguments: Vec<&str> = fit.split(' ').collect();
+    let ran = run(expand_paths(&dir, &arguments));
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("the time was up before the first epoch"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!dir.join("m.s3m").exists());
+}
+
 /// Returns whether a process has a handler for SIGINT or has ended.
 #[cfg(target_os = "linux")]
-fn has_interrupt_handler(child: &Child) -> bool {
+pub fn has_interrupt_handler(child: &Child) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
     let mask = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();

@@ -12,6 +12,8 @@ mod batch;
 mod batch_resume;
 mod batch_runner;
 mod bench;
+#[cfg(target_os = "linux")]
+mod cancel_latency;
 mod clusters;
 mod commands;
 mod demo;
@@ -27,6 +29,8 @@ mod guide;
 mod guide_discovery;
 mod help;
 mod matrix_kinds;
+#[cfg(target_os = "linux")]
+mod memory_limit;
 mod old_files;
 mod option_reference;
 mod pictures;

@@ -199,6 +199,7 @@ impl<'a> Fit<'a> {
             let evaluated = test.iter_mut().chain(&mut validation);
             evaluated.for_each(Entries::release);
         }
+        context.pool.check_cancelled()?;
         let mut fit = Fit {
             algorithm,
             test,

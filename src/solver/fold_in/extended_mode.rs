@@ -87,13 +87,13 @@ impl ExtendedMode {
         old: &QuantizedRows,
         size: usize,
         new: &[f32],
-    ) -> QuantizedRows {
-        let new = QuantizedRows::quantize(size, new);
+    ) -> Result<QuantizedRows> {
+        let new = QuantizedRows::quantize(size, new)?;
         let origins = self.origins_and_mean();
-        QuantizedRows::gather(origins.map(|origin| match origin {
+        Ok(QuantizedRows::gather(origins.map(|origin| match origin {
             RowOrigin::Old(i) => (old, i as usize),
             RowOrigin::New(i) => (&new, i as usize),
-        }))
+        })))
     }
 
     /// The origin of each row, and of the mean row.

@@ -196,10 +196,10 @@ impl FoldInSolver<'_> {
             let new = self.sample_rows(&state, &sample, k, scale)?;
             let size = new.rows.len() / self.entries.indices.len();
             let mut merged = (*sample).clone();
-            merged.modes[n] = extension.merge_quantized(&sample.modes[n], size, &new.rows);
+            merged.modes[n] = extension.merge_quantized(&sample.modes[n], size, &new.rows)?;
             if samples.conditional_mode == n {
                 merged.conditional_means =
-                    extension.merge_quantized(&sample.conditional_means, size, &new.means);
+                    extension.merge_quantized(&sample.conditional_means, size, &new.means)?;
             }
             samples.samples[k] = Arc::new(merged);
         }

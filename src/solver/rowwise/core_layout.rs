@@ -2,38 +2,47 @@
 
 use crate::error::Result;
 use crate::kernel::CoreShape;
+use crate::progress::{Monitor, OPERATIONS_PER_STRIDED_ENTRY, check_cancelled, count_operations};
 use crate::simd::padded_len;
 use crate::try_alloc::{CORE_ENTRIES, try_collect, try_zeroed};
 
-/// Returns a model's core divided by `scale`, row-major with its modes in the given order, the last padded.
+/// Returns a model's core divided by `scale`, row-major with its modes in the given order, the last padded. Polls `monitor`
+/// before.
 pub(super) fn permute_core(
     shape: &CoreShape,
     core: &[f32],
     order: &[usize],
     scale: f64,
+    monitor: &dyn Monitor,
 ) -> Result<Vec<f32>> {
-    let dense = shape.dense_core(core)?;
+    check_cancelled(monitor)?;
+    let ranks = shape.ranks();
+    // Distance between entries of the core whose indices of a mode differ by one. Its last mode is padded.
     let mut strides = vec![1; order.len()];
+    let mut inner = padded_len(ranks[order.len() - 1]);
     for n in (0..order.len() - 1).rev() {
-        strides[n] = strides[n + 1] * shape.ranks()[n + 1];
+        strides[n] = inner;
+        inner *= ranks[n];
     }
-    let last_mode = order[order.len() - 1];
-    let last_rank = shape.ranks()[last_mode];
-    let outer = dense.len() / last_rank;
-    let mut out: Vec<f32> = try_zeroed(outer * padded_len(last_rank), CORE_ENTRIES)?;
+    let (last_mode, outer_modes) = order.split_last().expect("a core has modes");
+    let (rank, stride) = (ranks[*last_mode], strides[*last_mode]);
+    let outer: usize = outer_modes.iter().map(|&m| ranks[m]).product();
+    let mut out: Vec<f32> = try_zeroed(outer * padded_len(rank), CORE_ENTRIES)?;
+    count_operations(outer * rank * OPERATIONS_PER_STRIDED_ENTRY);
     let factor = (1.0 / scale) as f32;
-    let mut index = vec![0; order.len()];
-    for row in 0..outer {
-        let from: usize = index.iter().zip(order).map(|(i, &m)| i * strides[m]).sum();
-        for k in 0..last_rank {
-            out[row * padded_len(last_rank) + k] = dense[from + k * strides[last_mode]] * factor;
+    let (mut index, mut from) = (vec![0; outer_modes.len()], 0);
+    for row in out.chunks_exact_mut(padded_len(rank)) {
+        for (k, x) in row[..rank].iter_mut().enumerate() {
+            *x = core[from + k * stride] * factor;
         }
-        for k in (0..order.len() - 1).rev() {
-            index[k] += 1;
-            if index[k] < shape.ranks()[order[k]] {
+        for (i, &m) in index.iter_mut().zip(outer_modes).rev() {
+            *i += 1;
+            from += strides[m];
+            if *i < ranks[m] {
                 break;
             }
-            index[k] = 0;
+            from -= *i * strides[m];
+            *i = 0;
         }
     }
     Ok(out)
@@ -45,6 +54,7 @@ pub(super) fn unpermute_core(
     core: &[f64],
     order: &[usize],
     scale: f64,
+    monitor: &dyn Monitor,
 ) -> Result<Vec<f32>> {
     let ranks: Vec<usize> = order.iter().map(|&m| shape.ranks()[m]).collect();
     let permuted_shape = CoreShape::new(shape.kind(), &ranks);
@@ -52,7 +62,7 @@ pub(super) fn unpermute_core(
     let scaled: Vec<f32> = try_collect(core.len(), scaled, CORE_ENTRIES)?;
     let mut inverse = vec![0; order.len()];
     order.iter().enumerate().for_each(|(k, &m)| inverse[m] = k);
-    permute_core(&permuted_shape, &scaled, &inverse, 1.0)
+    permute_core(&permuted_shape, &scaled, &inverse, 1.0, monitor)
 }
 
 /// Returns a core, without padding, with ones on its hyper-diagonal: where the two largest modes have the same index j,
@@ -81,14 +91,14 @@ mod tests {
         let shape = CoreShape::new(CoreKind::Full, &[2, 3, 4]);
         let dense: Vec<f32> = (0..24).map(|k| k as f32).collect();
         let core = shape.padded_core(&dense).unwrap();
-        let permuted = permute_core(&shape, &core, &[2, 0, 1], 2.0).unwrap();
+        let permuted = permute_core(&shape, &core, &[2, 0, 1], 2.0, &()).unwrap();
         // Element (i, j, k) of the core moves to (k, i, j).
         for (position, g) in dense.iter().enumerate() {
             let (i, j, k) = (position / 12, position / 4 % 3, position % 4);
             assert_eq!(permuted[(k * 2 + i) * padded_len(3) + j], g / 2.0);
         }
         let permuted: Vec<f64> = permuted.iter().map(|&g| f64::from(g)).collect();
-        let restored = unpermute_core(&shape, &permuted, &[2, 0, 1], 2.0).unwrap();
+        let restored = unpermute_core(&shape, &permuted, &[2, 0, 1], 2.0, &()).unwrap();
         assert_eq!(restored, core);
     }
 

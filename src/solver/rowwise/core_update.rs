@@ -28,6 +28,7 @@ use crate::kernel::ModeCsr;
 use crate::linalg::{ConjugateGradient, Operator};
 use crate::model::Model;
 use crate::parallel::ThreadPool;
+use crate::progress::{OPERATIONS_PER_NORMAL_SAMPLE, count_operations, steps_per_poll};
 use crate::random::RandomStream;
 use crate::simd::{Level, padded_len};
 use crate::try_alloc::{CORE_ENTRIES, try_collect, try_zeroed};
@@ -74,8 +75,8 @@ impl CoreUpdate<'_> {
             .chain(csr.other_modes().iter().copied())
             .collect();
         let shape = model.shape.clone();
-        let start = permute_core(&shape, &model.core, &order, self.scale)?;
-        let (prior_mean, ridge) = self.prior(model, &order, &start)?;
+        let start = permute_core(&shape, &model.core, &order, self.scale, pool.monitor())?;
+        let (prior_mean, ridge) = self.prior(model, &order, &start, pool)?;
         let factors = CoreFactors {
             modes: order
                 .iter()
@@ -92,13 +93,18 @@ impl CoreUpdate<'_> {
         let last_rank = factors.modes[factors.modes.len() - 1].rank;
         let is_padding = |k: usize| k % padded_len(last_rank) >= last_rank;
         for (k, q) in rhs.iter_mut().enumerate() {
+            if k.is_multiple_of(steps_per_poll(OPERATIONS_PER_NORMAL_SAMPLE)) {
+                pool.check_cancelled()?;
+            }
+            if is_padding(k) {
+                *q = 0.0;
+                continue;
+            }
             *q += ridge * prior_mean[k];
             if let Update::Sample { seed } = self.update {
                 let key = [seed, stream_ids::CORE, self.sweep, 2, k as u64];
                 *q += ridge.sqrt() * RandomStream::new(&key).standard_normal();
-            }
-            if is_padding(k) {
-                *q = 0.0;
+                count_operations(OPERATIONS_PER_NORMAL_SAMPLE);
             }
         }
         let alpha = self.noise_precision;
@@ -128,7 +134,7 @@ impl CoreUpdate<'_> {
             _ => CONJUGATE_GRADIENT.solve(&mut core, &rhs, &inverse_diagonal, &mut times_p)?,
         }
         if core.iter().all(|g| (*g as f32).is_finite()) {
-            let core = unpermute_core(&shape, &core, &order, self.scale)?;
+            let core = unpermute_core(&shape, &core, &order, self.scale, pool.monitor())?;
             model.core.copy_from_slice(&core);
         }
         Ok(())
@@ -136,7 +142,13 @@ impl CoreUpdate<'_> {
 
     /// Returns the prior mean of the core, with its modes in this order, and its precision. `gibbs` samples the precision
     /// given the core, from its gamma distribution.
-    fn prior(&self, model: &Model, order: &[usize], core: &[f32]) -> Result<(Vec<f64>, f64)> {
+    fn prior(
+        &self,
+        model: &Model,
+        order: &[usize],
+        core: &[f32],
+        pool: &ThreadPool<'_>,
+    ) -> Result<(Vec<f64>, f64)> {
         let mut mean: Vec<f64> = try_zeroed(core.len(), CORE_ENTRIES)?;
         let seed = match self.update {
             Update::LeastSquares { core_ridge, .. } => return Ok((mean, core_ridge)),
@@ -145,7 +157,7 @@ impl CoreUpdate<'_> {
         let shape = &model.shape;
         let diagonal = hyper_diagonal_core(shape, self.modes_by_size)?;
         let diagonal = shape.padded_core(&diagonal)?;
-        let diagonal = permute_core(shape, &diagonal, order, 1.0)?;
+        let diagonal = permute_core(shape, &diagonal, order, 1.0, pool.monitor())?;
         let deviations = mean.iter_mut().zip(diagonal).zip(core);
         let squares = deviations.map(|((mean, diagonal), &g)| {
             *mean = f64::from(diagonal);
@@ -194,11 +206,11 @@ impl CoreUpdate<'_> {
 
     /// Computes the diagonal of A^T W A: the sum of products of squared rows.
     fn gram_diagonal(&self, factors: &CoreFactors<'_>, pool: &ThreadPool<'_>) -> Result<Vec<f64>> {
-        let squares: Vec<Vec<f32>> = factors
-            .modes
-            .iter()
-            .map(|m| m.rows.iter().map(|u| u * u).collect())
-            .collect();
+        let squares = factors.modes.iter().map(|m| {
+            let squares = m.rows.iter().map(|u| u * u);
+            try_collect(m.rows.len(), squares, "row elements")
+        });
+        let squares: Vec<Vec<f32>> = squares.collect::<Result<_>>()?;
         let squared_factors = CoreFactors {
             modes: squares
                 .iter()

@@ -3,6 +3,9 @@
 //! A graph penalty makes the rows that it joins dependent. Rows of one colour are not adjacent, so they can be
 //! updated in parallel given the others.
 
+use crate::error::{Error, Result};
+use crate::try_alloc::{try_collect, try_to_vec, try_zeroed};
+
 /// The adjacency lists of an undirected weighted graph.
 pub(super) struct Adjacency {
     /// First neighbour of each row, and the number of neighbours of all rows at the end.
@@ -14,17 +17,18 @@ pub(super) struct Adjacency {
 impl Adjacency {
     /// Builds the lists of a graph on `rows` rows from pairs of rows and their similarities. Each pair counts in
     /// both directions; loops are ignored.
-    pub(super) fn new(rows: usize, pairs: &[u32], similarities: &[f32]) -> Adjacency {
+    pub(super) fn new(rows: usize, pairs: &[u32], similarities: &[f32]) -> Result<Adjacency> {
         let pairs = pairs.as_chunks::<2>().0;
         let both = || {
             let edges = pairs.iter().zip(similarities).filter(|([a, b], _)| a != b);
             edges.flat_map(|(&[a, b], &s)| [(a, b, s), (b, a, s)])
         };
-        let mut starts = vec![0; rows + 1];
+        let mut starts: Vec<usize> = try_zeroed(rows + 1, "rows")?;
         both().for_each(|(a, _, _)| starts[a as usize + 1] += 1);
         (0..rows).for_each(|i| starts[i + 1] += starts[i]);
-        let mut next = starts.clone();
-        let mut neighbours = vec![(0, 0.0); starts[rows]];
+        let mut next = try_to_vec(&starts, "rows")?;
+        let none = std::iter::repeat((0, 0.0));
+        let mut neighbours = try_collect(starts[rows], none, "similarities")?;
         for (a, b, s) in both() {
             neighbours[next[a as usize]] = (b, s);
             next[a as usize] += 1;
@@ -34,7 +38,7 @@ impl Adjacency {
             let list = &mut neighbours[starts[i]..starts[i + 1]];
             list.sort_unstable_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1)));
         }
-        Adjacency { starts, neighbours }
+        Ok(Adjacency { starts, neighbours })
     }
 
     /// The neighbours of a row and their similarities to it.
@@ -44,8 +48,11 @@ impl Adjacency {
 }
 
 /// Colours the union of some graphs greedily, in the order of the rows, and returns the rows of each colour.
-pub(super) fn colour_classes(rows: usize, graphs: &[&Adjacency]) -> Vec<Vec<u32>> {
-    let mut colour = vec![u32::MAX; rows];
+pub(super) fn colour_classes(rows: usize, graphs: &[&Adjacency]) -> Result<Vec<Vec<u32>>> {
+    if graphs.is_empty() {
+        return Ok(vec![try_collect(rows, 0..rows as u32, "rows")?]);
+    }
+    let mut colour = try_collect(rows, std::iter::repeat(u32::MAX), "rows")?;
     let mut classes: Vec<Vec<u32>> = Vec::new();
     // For each colour the last row that has a neighbour of this colour.
     let mut blocked_by: Vec<usize> = Vec::new();
@@ -64,9 +71,13 @@ pub(super) fn colour_classes(rows: usize, graphs: &[&Adjacency]) -> Vec<Vec<u32>
             classes.push(Vec::new());
         }
         colour[row] = free as u32;
-        classes[free].push(row as u32);
+        let class = &mut classes[free];
+        class
+            .try_reserve(1)
+            .map_err(|_| Error::out_of_memory(rows, "rows"))?;
+        class.push(row as u32);
     }
-    classes
+    Ok(classes)
 }
 
 #[cfg(test)]
@@ -78,8 +89,8 @@ mod tests {
     fn adjacent_rows_have_different_colours() {
         let mut s = RandomStream::new(&[1]);
         let pairs: Vec<u32> = (0..400).map(|_| s.below(60) as u32).collect();
-        let graph = Adjacency::new(60, &pairs, &[1.0; 200]);
-        let classes = colour_classes(60, &[&graph]);
+        let graph = Adjacency::new(60, &pairs, &[1.0; 200]).unwrap();
+        let classes = colour_classes(60, &[&graph]).unwrap();
         let mut colour = [usize::MAX; 60];
         for (c, class) in classes.iter().enumerate() {
             class.iter().for_each(|&row| colour[row as usize] = c);
@@ -100,6 +111,6 @@ mod tests {
                     .any(|n| n.0 == pair[0])
             );
         }
-        assert_eq!(colour_classes(3, &[]), [[0, 1, 2]]);
+        assert_eq!(colour_classes(3, &[]).unwrap(), [[0, 1, 2]]);
     }
 }

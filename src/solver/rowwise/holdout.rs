@@ -45,7 +45,7 @@ impl HoldoutEntries {
         let csr = ModeCsr::new(mode, entries)?;
         Ok(HoldoutEntries {
             mode,
-            tasks: RowTasks::all(&[&csr]),
+            tasks: RowTasks::all(&[&csr])?,
             csr,
             prediction_sums: Vec::new(),
             sample_count: 0,

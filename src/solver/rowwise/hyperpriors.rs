@@ -166,10 +166,10 @@ impl RowwiseProblem {
         pool: &ThreadPool<'_>,
         reduce: impl Fn(Range<usize>, &[f32]) -> T + Sync,
     ) -> Result<Vec<T>> {
-        let core = self.permuted_core(model, n)?;
+        let core = self.permuted_core(model, n, pool)?;
         let term = self.tensor_term(model, &state.biases, n, core.as_deref(), 1.0);
         let rows = model.modes[n].factor.as_slice();
-        let tasks = RowTasks::all(&[&self.tensor[n]]);
+        let tasks = RowTasks::all(&[&self.tensor[n]])?;
         map_residuals(&tasks, &term, rows, &state.biases[n], pool, reduce)
     }
 }

@@ -10,6 +10,7 @@ use crate::kernel::{CoreKind, ModeCsr};
 use crate::model::Model;
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
+use crate::try_alloc::try_collect;
 
 impl RowwiseProblem {
     /// Finds the pairs of entries that spectral initialization of the smaller modes uses.
@@ -64,7 +65,8 @@ impl RowwiseProblem {
         } else {
             let values = (0..used_entry_count(csr)).map(|e| f64::from(csr.value(e)));
             let rank = |n: usize| model.shape.ranks()[n];
-            self.spectral_columns(values.collect(), rank, seed, 0, pool)?
+            let values = try_collect(used_entry_count(csr), values, "entries")?;
+            self.spectral_columns(values, rank, seed, 0, pool)?
         };
         for (n, mode) in model.modes.iter_mut().enumerate() {
             let (rank, stride) = (mode.factor.rank(), mode.factor.stride());

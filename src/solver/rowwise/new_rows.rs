@@ -224,7 +224,8 @@ impl NewRowEntries<'_> {
         let core = match shape.kind() {
             CoreKind::Full => {
                 let order: Vec<usize> = others.iter().copied().chain([n]).collect();
-                Some(permute_core(shape, model.core, &order, model.scale)?)
+                let core = permute_core(shape, model.core, &order, model.scale, pool.monitor())?;
+                Some(core)
             }
             CoreKind::Diagonal => {
                 // Partial derivatives are products of rows, so the core is multiplied into the rows of the smallest
@@ -270,7 +271,7 @@ impl NewRowEntries<'_> {
             ));
         }
         let entries: Vec<&ModeCsr> = terms.iter().map(|t| t.csr).collect();
-        let tasks = RowTasks::all(&entries);
+        let tasks = RowTasks::all(&entries)?;
         let rows = update_rows(&tasks, &terms, conditional, pool)?;
         if rows.iter().all(|x| x.is_finite()) {
             Ok(rows)

@@ -9,7 +9,7 @@ use crate::kernel::CoreKind;
 use crate::model::{FactorMatrix, Model, PosteriorSample, QuantizedRows, UnseenRows};
 use crate::parallel::ThreadPool;
 use crate::simd::padded_len;
-use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
+use crate::try_alloc::{CORE_ENTRIES, try_collect, try_to_vec, try_with_capacity};
 
 /// A sample whose training RMSE is larger than the last one's by this factor is from before the chain had converged.
 const UNCONVERGED_RMSE_RATIO: f64 = 1.1;
@@ -31,7 +31,8 @@ impl RowwiseSolver {
         let columns = model.matrices.iter().map(|m| {
             let (rank, stride) = (m.factor.rank(), m.factor.stride());
             let rows = m.factor.as_slice().chunks_exact(stride);
-            let all: Vec<f32> = rows.flat_map(|row| &row[..rank]).copied().collect();
+            let all = rows.flat_map(|row| &row[..rank]).copied();
+            let all: Vec<f32> = try_collect(m.factor.len() * rank, all, "row elements")?;
             QuantizedRows::quantize(rank, &all)
         });
         let weights = self.state.matrix_weights.clone();
@@ -45,7 +46,7 @@ impl RowwiseSolver {
             core,
             modes,
             conditional_means,
-            columns: columns.take(weights.len()).collect(),
+            columns: columns.take(weights.len()).collect::<Result<_>>()?,
             weights,
             cold_bias: cold_bias.collect(),
             unseen_rows: self.unseen_rows(),
@@ -224,12 +225,12 @@ impl RowwiseSolver {
 /// Quantizes rows and biases of a mode, and replaces them by the quantized ones.
 fn quantize(rows: &mut FactorMatrix, biases: &mut [f32]) -> Result<QuantizedRows> {
     let size = rows.rank() + usize::from(!biases.is_empty());
-    let mut all = Vec::with_capacity(rows.len() * size);
+    let mut all = try_with_capacity(rows.len() * size, "row elements")?;
     for i in 0..rows.len() {
         all.extend_from_slice(rows.row(i));
         all.extend(biases.get(i));
     }
-    let quantized = QuantizedRows::quantize(size, &all);
+    let quantized = QuantizedRows::quantize(size, &all)?;
     restore_quantized(&quantized, rows, biases)?;
     Ok(quantized)
 }

@@ -19,6 +19,7 @@ use crate::parallel::ThreadPool;
 use crate::simd::Level;
 use crate::solver::full_matrix::FullMatrix;
 use crate::sort::stable_sort_by_key;
+use crate::try_alloc::try_to_vec;
 
 /// A coupled matrix with its entries grouped by row and by column.
 pub(super) struct RowwiseMatrix {
@@ -119,7 +120,7 @@ impl RowwiseProblem {
                 graphs.push(SimilarityGraph {
                     mode: input.mode,
                     weight: input.weight,
-                    adjacency: Adjacency::new(tensor.row_counts[input.mode], rows, values),
+                    adjacency: Adjacency::new(tensor.row_counts[input.mode], rows, values)?,
                 });
             } else {
                 matrices.push(RowwiseMatrix::new(number, input)?);
@@ -133,10 +134,11 @@ impl RowwiseProblem {
                 .collect();
             let graphs = graphs.iter().filter(|g: &&SimilarityGraph| g.mode == n);
             let graphs: Vec<&Adjacency> = graphs.map(|g| &g.adjacency).collect();
-            let classes = colour_classes(tensor.row_counts[n], &graphs).into_iter();
-            classes.map(|rows| RowTasks::new(&entries, rows)).collect()
+            let classes = colour_classes(tensor.row_counts[n], &graphs)?.into_iter();
+            let tasks = classes.map(|rows| RowTasks::new(&entries, rows));
+            Ok(tasks.collect())
         };
-        let row_tasks = (0..order).map(tasks_of_mode).collect();
+        let row_tasks = (0..order).map(tasks_of_mode).collect::<Result<_>>()?;
         let mut modes_by_size: Vec<usize> = (0..order).collect();
         stable_sort_by_key(&mut modes_by_size, &|&n| tensor.row_counts[n]);
         Ok(RowwiseProblem {
@@ -189,13 +191,19 @@ impl RowwiseProblem {
 
     /// The full core for scaled values, with its modes in the order that partial derivatives by rows of mode `n` need;
     /// `None` if the core is hyper-diagonal.
-    pub(super) fn permuted_core(&self, model: &Model, n: usize) -> Result<Option<Vec<f32>>> {
+    pub(super) fn permuted_core(
+        &self,
+        model: &Model,
+        n: usize,
+        pool: &ThreadPool<'_>,
+    ) -> Result<Option<Vec<f32>>> {
         if self.core_sums.is_none() {
             return Ok(None);
         }
         let others = self.tensor[n].other_modes().iter().copied();
         let order: Vec<usize> = others.chain([n]).collect();
-        permute_core(&model.shape, &model.core, &order, self.scaling.scale).map(Some)
+        let scale = self.scaling.scale;
+        permute_core(&model.shape, &model.core, &order, scale, pool.monitor()).map(Some)
     }
 
     /// The squared errors of the tensor, times `weight`, as a function of the rows of mode `n`.
@@ -269,8 +277,8 @@ impl RowwiseMatrix {
             mode: input.mode,
             number,
             weight: input.weight,
-            column_penalties: input.column_penalties.clone(),
-            column_tasks: RowTasks::all(&[&by_column]),
+            column_penalties: try_to_vec(&input.column_penalties, "columns")?,
+            column_tasks: RowTasks::all(&[&by_column])?,
             by_row,
             by_column,
             mean_square: if squares > 0.0 { squares / count } else { 1.0 },

@@ -5,7 +5,9 @@
 
 use std::ops::Range;
 
+use crate::error::Result;
 use crate::kernel::ModeCsr;
+use crate::try_alloc::try_collect;
 
 /// One unit of work.
 pub(super) enum RowTask {
@@ -42,9 +44,10 @@ const MAX_PARTS: usize = 64;
 
 impl RowTasks {
     /// Divides all rows. `terms` are the entries of each data term.
-    pub(super) fn all(terms: &[&ModeCsr]) -> RowTasks {
+    pub(super) fn all(terms: &[&ModeCsr]) -> Result<RowTasks> {
         let rows = terms.first().map_or(0, |csr| csr.row_count());
-        RowTasks::new(terms, (0..rows as u32).collect())
+        let rows = try_collect(rows, 0..rows as u32, "rows")?;
+        Ok(RowTasks::new(terms, rows))
     }
 
     /// Divides the given rows.

@@ -14,6 +14,7 @@ use crate::parallel::ThreadPool;
 use crate::solver::algorithm::{FitContext, InitialState, Origin};
 use crate::solver::data::Data;
 use crate::solver::entries::Entries;
+use crate::try_alloc::{try_collect, try_copies, try_with_capacity};
 use crate::value_range::ValueRange;
 
 impl RowwiseSolver {
@@ -65,7 +66,7 @@ impl RowwiseSolver {
         let bias_counts: Vec<usize> = bias_counts
             .map(|n| if has_biases { n } else { 0 })
             .collect();
-        let mut state = SweepState::new(&bias_counts);
+        let mut state = SweepState::new(&bias_counts)?;
         match origin {
             Origin::Random if is_gibbs => problem.initialize(model, options.seed, pool)?,
             Origin::Random => absorb_diagonal_core(model, scaling.scale)?,
@@ -80,7 +81,7 @@ impl RowwiseSolver {
             }
             Origin::Checkpoint => {
                 if let Some(samples) = &model.samples {
-                    state.biases.clone_from(&samples.biases);
+                    state.biases = try_copies(&samples.biases, "biases")?;
                 }
             }
         }
@@ -105,7 +106,7 @@ impl RowwiseSolver {
                     has_biases,
                     conditional_mode: solver.problem.largest_mode(),
                     samples: Vec::new(),
-                    biases: solver.state.biases.clone(),
+                    biases: try_copies(&solver.state.biases, "biases")?,
                 });
             }
             solver.add_stored_samples(model, pool)?;
@@ -145,7 +146,7 @@ fn build_problem(
     } else {
         &tensor.values_with_biases
     };
-    let values = settings.scaling.scaled(values);
+    let values = settings.scaling.scaled(values)?;
     let matrix_sizes: Vec<[usize; 2]> = data
         .matrices
         .iter()
@@ -167,14 +168,12 @@ fn build_problem(
         .zip(&matrix_sizes)
         .map(|(m, size)| {
             let entries = m.entries.shuffled();
-            MatrixInput {
+            let weights = m.column_weights.iter();
+            let penalties = weights.map(|&weight| m.penalty.of_row(weight) as f32);
+            Ok(MatrixInput {
                 mode: m.mode,
                 weight: f64::from(m.weight),
-                column_penalties: m
-                    .column_weights
-                    .iter()
-                    .map(|&weight| m.penalty.of_row(weight) as f32)
-                    .collect(),
+                column_penalties: try_collect(m.column_weights.len(), penalties, "columns")?,
                 is_graph: m.kind.is_graph(),
                 full: m.full.clone(),
                 entries: CooSlices {
@@ -183,9 +182,9 @@ fn build_problem(
                     values: &entries.values,
                     weights: &entries.weights,
                 },
-            }
+            })
         })
-        .collect();
+        .collect::<Result<_>>()?;
     let tensor = CooSlices {
         row_counts: &row_counts,
         rows: &tensor.rows,
@@ -201,7 +200,7 @@ fn build_problem(
         };
         let strength = |i: usize| data.penalty.of_row(weight(i)) as f32;
         problem.penalties.push(ModePenalty {
-            strengths: (0..mode.counts.len()).map(strength).collect(),
+            strengths: try_collect(mode.counts.len(), (0..).map(strength), "rows")?,
             target: target.clone(),
         });
     }
@@ -215,8 +214,11 @@ fn holdout_entries(
     scaling: ValueScaling,
 ) -> Result<HoldoutEntries> {
     let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len() + 1).collect();
-    let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     let is_weighted = entries.is_weighted();
+    let count = entries.len();
+    let mut rows = try_with_capacity(count * row_counts.len(), "row indices")?;
+    let mut values = try_with_capacity(count, "entries")?;
+    let mut weights = try_with_capacity(if is_weighted { count } else { 0 }, "entries")?;
     entries.for_each(|row, value, weight| {
         rows.extend_from_slice(row);
         values.push(value);
@@ -225,7 +227,7 @@ fn holdout_entries(
     HoldoutEntries::new(CooSlices {
         row_counts: &row_counts,
         rows: &rows,
-        values: &scaling.scaled(&values),
+        values: &scaling.scaled(&values)?,
         weights: &weights,
     })
 }

@@ -2,6 +2,8 @@
 
 use super::bias_regression::BiasRegression;
 use super::gaussian_prior::GaussianPrior;
+use crate::error::Result;
+use crate::try_alloc::try_zeroed;
 
 /// One sweep of the chain.
 #[derive(Clone, Copy)]
@@ -56,16 +58,17 @@ pub(super) struct ColdStartBias {
 
 impl SweepState {
     /// The state before the first sweep. `bias_counts` are the numbers of biases of each mode, 0 without biases.
-    pub(super) fn new(bias_counts: &[usize]) -> SweepState {
-        SweepState {
-            biases: bias_counts.iter().map(|&n| vec![0.0; n]).collect(),
+    pub(super) fn new(bias_counts: &[usize]) -> Result<SweepState> {
+        let biases = bias_counts.iter().map(|&n| try_zeroed(n, "biases"));
+        Ok(SweepState {
+            biases: biases.collect::<Result<_>>()?,
             conditional_means: ConditionalMeans::default(),
             squared_error: None,
             noise_precision: 1.0,
             matrix_weights: Vec::new(),
             cold_start_biases: bias_counts.iter().map(|_| None).collect(),
             row_priors: bias_counts.iter().map(|_| None).collect(),
-        }
+        })
     }
 
     /// Exchanges the biases of rows without tensor entries with those of the chain; a second call restores them.

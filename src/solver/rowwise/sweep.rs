@@ -14,6 +14,7 @@ use crate::linalg::WARM_START_PASSES;
 use crate::model::Model;
 use crate::parallel::ThreadPool;
 use crate::simd::padded_len;
+use crate::try_alloc::{try_to_vec, try_zeroed};
 
 impl RowwiseProblem {
     /// Updates everything once, from the smallest mode to the largest, then the core. If it is cancelled, model and state
@@ -75,14 +76,14 @@ impl RowwiseProblem {
         pool: &ThreadPool<'_>,
     ) -> Result<()> {
         let prior = self.row_prior(&model.modes[n].factor, &state.biases[n], n, sweep, pool)?;
-        let core = self.permuted_core(model, n)?;
+        let core = self.permuted_core(model, n, pool)?;
         let keeps_means = self.modes_by_size.last() == Some(&n);
         if keeps_means {
             let means = &mut state.conditional_means;
-            means
-                .rows
-                .resize(model.modes[n].factor.as_slice().len(), 0.0);
-            means.biases.clone_from(&state.biases[n]);
+            if means.rows.is_empty() {
+                means.rows = try_zeroed(model.modes[n].factor.as_slice().len(), "row elements")?;
+            }
+            means.biases = try_to_vec(&state.biases[n], "biases")?;
         }
         // Rows of one colour are updated in parallel, given those of the others.
         for tasks in &self.row_tasks[n] {
@@ -247,7 +248,7 @@ impl RowwiseProblem {
         pool: &ThreadPool<'_>,
     ) -> Result<Measurement> {
         let n = entries.mode;
-        let core = self.permuted_core(model, n)?;
+        let core = self.permuted_core(model, n, pool)?;
         let mut partials = self.partials(model, &state.biases, n, core.as_deref());
         let mut rows = model.modes[n].factor.as_slice();
         let mut biases = &state.biases[n][..];

@@ -1,6 +1,8 @@
 //! The affine map between values of the data and the values that `gibbs` works with.
 
+use crate::error::Result;
 use crate::solver::entries::Shuffled;
+use crate::try_alloc::try_collect;
 use crate::value_range::ValueRange;
 
 /// A value of the data is `scale` times the scaled value plus `offset`.
@@ -45,11 +47,11 @@ impl ValueScaling {
     }
 
     /// Returns values of the data as scaled values.
-    pub(super) fn scaled(&self, values: &[f32]) -> Vec<f32> {
+    pub(super) fn scaled(&self, values: &[f32]) -> Result<Vec<f32>> {
         let scaled = values
             .iter()
             .map(|&x| ((f64::from(x) - self.offset) / self.scale) as f32);
-        scaled.collect()
+        try_collect(values.len(), scaled, "entries")
     }
 
     /// Returns a scaled value as a value of the data.

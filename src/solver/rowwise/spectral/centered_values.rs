@@ -67,13 +67,13 @@ impl CenteredValues {
         values
             .iter_mut()
             .for_each(|x| *x = (*x * scale).clamp(-1.0, 1.0));
+        let mean_square = mean_square(&values, csr);
+        for (x, e) in values.iter_mut().zip(entries) {
+            *x *= f64::from(csr.weight(e));
+        }
         CenteredValues {
-            mean_square: mean_square(&values, csr),
-            weighted: values
-                .iter()
-                .zip(entries)
-                .map(|(x, e)| x * f64::from(csr.weight(e)))
-                .collect(),
+            mean_square,
+            weighted: values,
         }
     }
 }

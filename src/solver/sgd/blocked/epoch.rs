@@ -41,7 +41,7 @@ impl FitInputs<'_> {
     ) -> Result<EpochOutcome> {
         let layout = CoreLayout::tensor(&model.shape, self.plan.blocking.fiber_mode);
         let settings = EpochSettings::new(self, model, &layout, eta, stream_id, pool)?;
-        let mut core = layout.to_fiber_first(&model.core)?;
+        let mut core = layout.to_fiber_first(&model.core, pool.monitor())?;
         let parameters = Parameters::new(
             self.plan,
             &layout,

@@ -1,0 +1,162 @@
+//! Measures how soon commands end after an interrupt, each on a large shape. Only the long form: `CONTRIBUTING.md` has its
+//! command. The short form counts operations between two polls (`src/cancellation_tests.rs`).
+
+use std::fmt::Write;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::Scratch;
+use crate::fit_interrupted::has_interrupt_handler;
+use crate::runner::{expand_paths, program, run, signal};
+
+/// The longest that a command runs before it is interrupted.
+const MAX_DELAY: Duration = Duration::from_secs(12);
+
+/// Number of interrupts of each command, at equal distances.
+const POINTS: u32 = 6;
+
+fn start(dir: &Scratch, arguments: &[&str]) -> Child {
+    let child = program()
+        .args(expand_paths(dir, arguments))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !has_interrupt_handler(&child) {
+        std::thread::yield_now();
+    }
+    child
+}
+
+/// Waits until a command ends, but no longer than `limit`. Returns whether it has ended.
+fn wait(child: &mut Child, limit: Duration) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < limit {
+        if child.try_wait().unwrap().is_some() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    false
+}
+
+/// Interrupts a command at several points of its run and returns the longest time until it ends, if it was still running.
+fn longest_latency(dir: &Scratch, arguments: &[&str]) -> Option<Duration> {
+    let began = Instant::now();
+    let mut child = start(dir, arguments);
+    let has_ended = wait(&mut child, MAX_DELAY);
+    let duration = began.elapsed();
+    if !has_ended {
+        signal(&child, "-INT");
+        child.wait().unwrap();
+    }
+    let mut longest = None;
+    for point in 0..POINTS {
+        let mut child = start(dir, arguments);
+        if wait(&mut child, duration * (2 * point + 1) / (2 * POINTS)) {
+            continue;
+        }
+        signal(&child, "-INT");
+        let began = Instant::now();
+        let status = child.wait().unwrap();
+        longest = longest.max(Some(began.elapsed()));
+        assert!(matches!(status.code(), Some(0 | 130)), "{status}");
+    }
+    longest
+}
+
+#[test]
+fn commands_on_large_shapes_end_soon_after_an_interrupt() {
+    if std::env::var_os("S3CMTF_LONG_TESTS").is_none_or(|v| v != "1") {
+        println!("skipped: only with S3CMTF_LONG_TESTS=1");
+        return;
+    }
+    let dir = Scratch::new("cancel-latency");
+    let index = |i: u64, mode: u64| 1 + (i * (2 * mode + 7)).wrapping_mul(0x9E37_79B9) / 64 % 12;
+    let line = |i: u64| {
+        let row: Vec<String> = (0..8).map(|mode| index(i, mode).to_string()).collect();
+        format!("{} {}\n", row.join(" "), i % 5)
+    };
+    dir.file("core.tns", (0..2000).map(line).collect::<String>());
+    let mut large = String::new();
+    for i in 0..3_000_000_u64 {
+        let hash = i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let row = [hash % 200_000, (hash >> 24) % 20_000, (hash >> 48) % 50].map(|x| x + 1);
+        let [user, item, month] = row;
+        writeln!(large, "{user} {item} {month} {}", i % 5).unwrap();
+    }
+    dir.file("large.tns", large);
+    let initial = ["--model=tucker", "--start=normal", "--time-limit=1"];
+    for list in [
+        &["convert", "@core.tns", "@core.coo"][..],
+        &["fit", "--tensor=@core.coo", "--rank=8", "-o@core.s3m"],
+        &["convert", "@large.tns", "@large.coo"],
+        &["fit", "--tensor=@large.coo", "--rank=128", "-o@large.s3m"],
+    ] {
+        let is_fit = list[0] == "fit";
+        let options = if is_fit { &initial[..] } else { &[] };
+        run(expand_paths(&dir, &[list, options].concat())).ok();
+    }
+    let fit = |algorithm: &'static str| vec!["fit", "--tensor=@core.coo", "--rank=8", algorithm];
+    let mut commands: Vec<Vec<&str>> = Vec::new();
+    for algorithm in ["blocked", "opt", "naive", "als", "gibbs"] {
+        let algorithm: &'static str = Box::leak(format!("--algorithm={algorithm}").into());
+        for start in ["--start=auto", "--start=normal"] {
+            commands.push([fit(algorithm), vec!["--model=tucker", start, "-o@m.s3m"]].concat());
+        }
+    }
+    let of_models: [&[&str]; 19] = [
+        &[
+            "fit",
+            "--tensor=@large.coo",
+            "--rank=128",
+            "--model=cp",
+            "-o@m.s3m",
+        ],
+        &[
+            "tune",
+            "--tensor=@core.coo",
+            "--model=tucker",
+            "--rank=8",
+            "-o@c.txt",
+        ],
+        &["predict", "@core.s3m", "@core.coo", "-o@p.coo"],
+        &["predict", "@large.s3m", "@large.coo", "-o@p.coo"],
+        &["eval", "@large.s3m", "@large.coo", "--mode=2"],
+        &["export", "@core.s3m", "-o@e"],
+        &["export", "@large.s3m", "-o@e"],
+        &["concepts", "@core.s3m", "--mode=1"],
+        &["concepts", "@large.s3m", "--mode=1"],
+        &["clusters", "@core.s3m", "--mode=1"],
+        &["clusters", "@large.s3m", "--mode=1"],
+        &["report", "@large.s3m", "--data=@large.coo", "-o@r.html"],
+        &[
+            "recommend",
+            "@large.s3m",
+            "--mode=2",
+            "--for=1:all",
+            "--csv",
+        ],
+        &["similar", "@large.s3m", "--for=1:all", "--csv"],
+        &[
+            "fold-in",
+            "@large.s3m",
+            "--mode=1",
+            "--tensor=@large.coo",
+            "--replace",
+            "-o@f.s3m",
+        ],
+        &["convert", "@large.tns", "@c.coo"],
+        &["split", "@large.coo", "-o@s"],
+        &["check", "@large.coo", "--fix=@x.coo"],
+        &["info", "@large.coo"],
+    ];
+    commands.extend(of_models.map(<[&str]>::to_vec));
+    for arguments in commands {
+        let latency = longest_latency(&dir, &arguments);
+        let shown = latency.map_or("ended before".into(), |l| {
+            format!("{:.2} s", l.as_secs_f64())
+        });
+        println!("{shown:>12}  {}", arguments.join(" "));
+    }
+}
