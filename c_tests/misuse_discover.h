@@ -162,6 +162,9 @@ static void test_s3cmtf_concepts_new(void)
     BAD(ASK((request.given_modes = far, request.given_count = 1)));
     BAD(ASK((request.given_rows = far, request.given_count = 1)));
     BAD(ASK(request.given_count = HUGE_COUNT));
+    s3cmtf_cancel_request(cancel);
+    CANCELLED(ASK(request.cancel = cancel));
+    s3cmtf_cancel_reset(cancel);
 #undef ASK
 }
 static void test_s3cmtf_concepts_get_count(void)

@@ -1363,6 +1363,8 @@ typedef struct s3cmtf_concepts_request {
     const uint64_t *given_rows;
     /** Number of given rows. The remaining modes are averaged over. */
     uint64_t given_count;
+    /** NULL, or a token that cancels the call. */
+    const s3cmtf_cancel *cancel;
 } s3cmtf_concepts_request;
 
 /** Output of s3cmtf_concepts_get(). */

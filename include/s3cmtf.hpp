@@ -1274,6 +1274,7 @@ struct concepts_request {
     std::size_t top = 0;              ///< Rows and columns at each end; 0: 10.
     std::uint64_t min_entries = 0;    ///< Only rows with so many tensor entries.
     std::vector<mode_row> given = {}; ///< Rows of other modes, for concepts of these rows.
+    const cancel_token *cancel = nullptr;
 };
 
 /// The core contracted with given rows: a row of `columns` numbers per column of the factor. Empty if it is no matrix.
@@ -1336,6 +1337,7 @@ private:
         request.given_modes = modes.data();
         request.given_rows = rows.data();
         request.given_count = rows.size();
+        request.cancel = detail::get(how.cancel);
         return detail::create<s3cmtf_concepts>(s3cmtf_concepts_new, from.get(), mode, &request);
     }
 };

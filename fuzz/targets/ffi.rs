@@ -932,6 +932,7 @@ impl Host<'_> {
             given_modes: modes.as_ptr(),
             given_rows: rows.as_ptr(),
             given_count: u64::from(count),
+            cancel: ptr::null(),
         };
         let mode = self.number();
         let mut concepts = MaybeUninit::uninit();

@@ -4,9 +4,10 @@
 use std::mem::MaybeUninit;
 
 use super::arg::{
-    self, SizedStruct, choice, copy_out, given, hand_over, optional_buffer, optional_struct_in,
-    slice, struct_out,
+    self, SizedStruct, choice, copy_out, given, hand_over, object, optional_buffer,
+    optional_struct_in, slice, struct_out,
 };
+use super::cancel::{CancelHandle, Token};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
@@ -40,6 +41,8 @@ pub struct ConceptsRequest {
     pub given_rows: *const u64,
     /// Number of given rows. The remaining modes are averaged over.
     pub given_count: u64,
+    /// NULL, or a token that cancels the call.
+    pub cancel: *const CancelHandle,
 }
 
 /// Output of s3cmtf_concepts_get().
@@ -100,7 +103,8 @@ const _: () = {
     assert!(offset_of!(ConceptsRequest, given_modes) == 24);
     assert!(offset_of!(ConceptsRequest, given_rows) == 32);
     assert!(offset_of!(ConceptsRequest, given_count) == 40);
-    assert!(size_of::<ConceptsRequest>() == 48);
+    assert!(offset_of!(ConceptsRequest, cancel) == 48);
+    assert!(size_of::<ConceptsRequest>() == 56);
 
     assert!(offset_of!(ConceptInfo, size) == 0);
     assert!(offset_of!(ConceptInfo, column) == 8);
@@ -135,12 +139,13 @@ pub unsafe extern "C" fn s3cmtf_concepts_new(
     guard(error, || {
         let (model, out) = (model_of(model)?, given(concepts, "concepts")?);
         // SAFETY: a struct of the caller with its arrays, for this call.
-        let (request, modes, rows) = unsafe {
+        let (request, modes, rows, cancel) = unsafe {
             let r = optional_struct_in(request, "request")?;
             (
                 r,
                 slice(r.given_modes, r.given_count, "request->given_modes")?,
                 slice(r.given_rows, r.given_count, "request->given_rows")?,
+                object(r.cancel),
             )
         };
         let mut options = ConceptOptions {
@@ -154,7 +159,7 @@ pub unsafe extern "C" fn s3cmtf_concepts_new(
             let row = arg::place(row, dim, &format!("request->given_rows[{k}]"))?;
             options.given.push((n, row as u32));
         }
-        let found = describe_concepts(model, &options, &())?;
+        let found = describe_concepts(model, &options, &Token(cancel))?;
         hand_over(out, ConceptsHandle { found });
         Ok(())
     })
