@@ -82,7 +82,7 @@ pub fn fold_in(
         0 => available_threads(),
         n => n,
     };
-    let pool = ThreadPool::new(threads, false, 0);
+    let pool = ThreadPool::new(threads, false, 0).with_monitor(monitor);
     let solver = FoldInSolver {
         model,
         input,
