@@ -86,16 +86,16 @@ fn commands_on_large_shapes_end_soon_after_an_interrupt() {
         writeln!(large, "{user} {item} {month} {}", i % 5).unwrap();
     }
     dir.file("large.tns", large);
-    let initial = ["--model=tucker", "--start=normal", "--time-limit=1"];
+    // A model with the largest core from few entries, and one with many rows.
+    dir.file("few.tns", (0..40).map(line).collect::<String>());
     for list in [
-        &["convert", "@core.tns", "@core.coo"][..],
-        &["fit", "--tensor=@core.coo", "--rank=8", "-o@core.s3m"],
-        &["convert", "@large.tns", "@large.coo"],
-        &["fit", "--tensor=@large.coo", "--rank=128", "-o@large.s3m"],
+        "convert @core.tns @core.coo",
+        "fit --tensor=@few.tns --model=tucker --rank=8 --start=normal --epochs=1 -o@core.s3m",
+        "convert @large.tns @large.coo",
+        "fit --tensor=@large.coo --model=cp --rank=128 --start=normal --epochs=1 -o@large.s3m",
     ] {
-        let is_fit = list[0] == "fit";
-        let options = if is_fit { &initial[..] } else { &[] };
-        run(expand_paths(&dir, &[list, options].concat())).ok();
+        let arguments: Vec<&str> = list.split(' ').collect();
+        run(expand_paths(&dir, &arguments)).ok();
     }
     let fit = |algorithm: &'static str| vec!["fit", "--tensor=@core.coo", "--rank=8", algorithm];
     let mut commands: Vec<Vec<&str>> = Vec::new();
