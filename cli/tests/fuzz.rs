@@ -41,47 +41,60 @@ fn corpus_folder(target: &Target) -> PathBuf {
         .join(target.name)
 }
 
-/// Runs a target. If it panics, the input is printed.
-fn run(target: &Target, what: &str, input: &[u8], folder: &Path) {
+/// Runs a target and returns whether the input was accepted. If it panics, the input is printed.
+fn run(target: &Target, what: &str, input: &[u8], folder: &Path) -> bool {
     let result = catch_unwind(AssertUnwindSafe(|| (target.run)(input, folder)));
-    if let Err(panic) = result {
+    result.unwrap_or_else(|panic| {
         eprintln!("target {}: {what}: {}", target.name, input.escape_ascii());
-        resume_unwind(panic);
-    }
+        resume_unwind(panic)
+    })
 }
 
-#[test]
-fn targets_accept_their_corpora_and_mutations_of_them() {
+/// Calls `work` for every target, with a folder of its own, on threads of their own.
+fn for_each_target(work: impl Fn(&Target, &Path) + Sync) {
     let scratch = Scratch::new("fuzz");
     std::thread::scope(|scope| {
         for target in &TARGETS {
-            let folder = scratch.join(target.name);
-            scope.spawn(move || {
-                fs::create_dir_all(&folder).unwrap();
-                let corpus = corpus(target);
-                assert!(corpus.len() >= 4, "the corpus of {}", target.name);
-                for (name, original) in &corpus {
-                    run(target, name, original, &folder);
-                    for seed in 0..MUTATIONS {
-                        let mut input = original.clone();
-                        let mut random = Random(seed ^ u64::from(crc32fast::hash(name.as_bytes())));
-                        let mut bytes = Random(random.next());
-                        let mut raw =
-                            |b: &mut Vec<u8>, max: usize| mutate_bytes(b, max, &mut bytes);
-                        mutate(target.layout, &mut input, MAX_LEN, &mut random, &mut raw);
-                        run(
-                            target,
-                            &format!("mutation {seed} of {name}"),
-                            &input,
-                            &folder,
-                        );
-                    }
-                }
-            });
+            let (folder, work) = (scratch.join(target.name), &work);
+            fs::create_dir_all(&folder).unwrap();
+            scope.spawn(move || work(target, &folder));
         }
     });
     // The folder of a target is the current one, and is removed now.
     std::env::set_current_dir(common::workspace_root()).unwrap();
+}
+
+/// One test, because a target changes the current folder of the process.
+#[test]
+fn targets_run_on_their_seeds_corpora_and_mutations() {
+    for_each_target(|target, folder| {
+        let seeds = (target.seeds)(folder);
+        let accepted = seeds
+            .iter()
+            .filter(|(name, input)| run(target, name, input, folder));
+        let (accepted, count) = (accepted.count(), seeds.len());
+        // Most seeds must reach the end of the target, or it tests nothing but errors.
+        assert!(
+            2 * accepted > count,
+            "{}: {accepted} of {count} seeds",
+            target.name
+        );
+
+        let corpus = corpus(target);
+        assert!(corpus.len() >= count, "the corpus of {}", target.name);
+        for (name, original) in &corpus {
+            run(target, name, original, folder);
+            for seed in 0..MUTATIONS {
+                let mut input = original.clone();
+                let mut random = Random(seed ^ u64::from(crc32fast::hash(name.as_bytes())));
+                let mut bytes = Random(random.next());
+                let mut raw = |b: &mut Vec<u8>, max: usize| mutate_bytes(b, max, &mut bytes);
+                mutate(target.layout, &mut input, MAX_LEN, &mut random, &mut raw);
+                let what = format!("mutation {seed} of {name}");
+                run(target, &what, &input, folder);
+            }
+        }
+    });
 }
 
 /// Writes the inputs to start from. Inputs that failed once stay.

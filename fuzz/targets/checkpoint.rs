@@ -11,11 +11,11 @@ use super::sample::{
     OneEpoch, SAMPLE_OPTIONS, check_saved, fit_sample, limit, use_model, with_problem,
 };
 
-pub fn run(input: &[u8], folder: &Path) {
+pub fn run(input: &[u8], folder: &Path) -> bool {
     let path = folder.join("input.s3m");
     fs::write(&path, input).unwrap();
     let Ok(saved) = model::load(&path, OpenMode::Mapped) else {
-        return;
+        return false;
     };
     // As the program does, which takes the options that are not given from the checkpoint.
     let mut options = saved.options().clone();
@@ -25,7 +25,7 @@ pub fn run(input: &[u8], folder: &Path) {
         before == options.rank
     };
     if !is_small {
-        return;
+        return false;
     }
     options.epochs = saved
         .history()
@@ -39,10 +39,12 @@ pub fn run(input: &[u8], folder: &Path) {
         ..FitInput::default()
     };
     let resumed = with_problem(|problem| fit(problem, &options, &input, &mut OneEpoch, &()));
-    if let Ok((model, _)) = resumed {
-        check_saved(&model, folder);
-        use_model(&model);
-    }
+    let Ok((model, _)) = resumed else {
+        return false;
+    };
+    check_saved(&model, folder);
+    use_model(&model);
+    true
 }
 
 pub fn seeds(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {

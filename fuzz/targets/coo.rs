@@ -22,17 +22,17 @@ const FITS: [&str; 5] = [
     "",
 ];
 
-pub fn run(input: &[u8], folder: &Path) {
+pub fn run(input: &[u8], folder: &Path) -> bool {
     let path = folder.join("input.coo");
     fs::write(&path, input).unwrap();
     let Ok(file) = CooFile::open(&path, OpenMode::Mapped) else {
-        return;
+        return false;
     };
     // Entries are read without verification, too.
     let report = check(&file, &()).unwrap();
     if file.verify(&()).is_err() {
         assert!(!report.is_clean());
-        return;
+        return false;
     }
     let view = file.view();
     let valid = report.out_of_range.count == 0 && report.not_finite.count == 0;
@@ -59,16 +59,19 @@ pub fn run(input: &[u8], folder: &Path) {
         assert!(check(&repaired.1.unwrap(), &()).unwrap().is_clean());
     }
     let Ok(problem) = Problem::builder(view).build(&()) else {
-        return;
+        return false;
     };
     let mut options =
         Options::from_text(FITS[crc32fast::hash(input) as usize % FITS.len()]).unwrap();
     options.threads = 1;
     limit(&mut options, problem.order());
-    if let Ok((model, _)) = fit(&problem, &options, &FitInput::default(), &mut OneEpoch, &()) {
-        check_saved(&model, folder);
-        use_model(&model);
-    }
+    let fitted = fit(&problem, &options, &FitInput::default(), &mut OneEpoch, &());
+    let Ok((model, _)) = fitted else {
+        return false;
+    };
+    check_saved(&model, folder);
+    use_model(&model);
+    true
 }
 
 /// Returns whether two views have the same entries, bit for bit.

@@ -14,9 +14,9 @@ const SLOTS: usize = 3;
 /// Most calls of an input.
 const MAX_CALLS: usize = 24;
 
-pub fn run(input: &[u8], folder: &Path) {
+pub fn run(input: &[u8], folder: &Path) -> bool {
     let mut host = Host {
-        bytes: input,
+        bytes: &[],
         folder,
         error: ptr::null_mut(),
         coo: [ptr::null_mut(); SLOTS],
@@ -30,6 +30,7 @@ pub fn run(input: &[u8], folder: &Path) {
     // SAFETY: written above.
     host.error = unsafe { error.assume_init() };
     assert_eq!(host.options_new(c"default"), S3CMTF_OK);
+    host.bytes = input;
     for _ in 0..MAX_CALLS {
         if host.bytes.is_empty() {
             break;
@@ -38,6 +39,7 @@ pub fn run(input: &[u8], folder: &Path) {
         assert_ne!(status, S3CMTF_INTERNAL, "{}", host.message());
         assert!((S3CMTF_OK..S3CMTF_RESERVED).contains(&status));
     }
+    host.model.iter().any(|model| !model.is_null())
 }
 
 /// A program in C: its objects, and the input that says what it does next.
@@ -999,41 +1001,76 @@ fn sized<T>(size: u64) -> MaybeUninit<T> {
     value
 }
 
-pub fn seeds(_: &Path) -> Vec<(&'static str, Vec<u8>)> {
-    // What the bytes mean changes with this file, and any bytes are a sequence of calls. These make a tensor, a problem and
-    // options, fit, and use the model.
-    let tensor = |seed: u8| -> Vec<u8> {
-        let mut bytes = vec![0, 2, 12, 1, 1, 1];
-        bytes.extend((0..36u8).flat_map(|i| [i.wrapping_mul(seed) % 28, 0]));
-        bytes.resize(120, seed);
-        bytes
-    };
-    let fits: [&[u8]; 4] = [
-        &[7, 0, 0, 16, 0, 0, 0, 0, 0, 24, 0, 1, 12, 0, 0, 0, 0],
-        &[
-            7, 0, 0, 11, 0, 0, 13, 2, 3, b'2', 0, 16, 0, 8, 3, 0, 0, 0, 26, 0, 4, 1, 1, 1, 1, 1,
-        ],
-        &[
-            7, 0, 0, 11, 1, 0, 16, 0, 32, 0, 0, 21, 0, 3, 1, 0, 22, 0, 20, 1, 1, 3, 0, 1, 0,
-        ],
-        &[
-            9, 0, 0, 0, 1, 4, 4, 0, 1, 7, 0, 0, 16, 0, 0, 29, 0, 1, 1, 1, 30, 0, 1, 1, 1, 31, 0, 0,
-            1,
-        ],
-    ];
-    let names = ["fit-predict", "fit-recommend", "background", "matrix"];
-    let mut seeds = Vec::new();
-    for (i, name) in names.into_iter().enumerate() {
-        let mut bytes = Vec::new();
-        for part in [
-            tensor(3 + i as u8),
-            tensor(7),
-            fits[i].to_vec(),
-            fits[(i + 1) % 4].to_vec(),
-        ] {
-            bytes.extend(part);
-        }
-        seeds.push((name, bytes));
+/// Returns the call that makes entries of `order` modes, 2 or 3, in `slot`. The bytes are those that [`Host`] reads.
+fn seed_entries(order: u8, slot: u8) -> Vec<u8> {
+    const COUNT: u8 = 12;
+    // The order, the number of entries, stride 1, 32-bit indices from 0.
+    let mut bytes = vec![0, if order == 2 { 3 } else { 1 }, COUNT, 1, 2, 0];
+    for mode in 0..order {
+        bytes.push(0);
+        bytes.extend((0..COUNT).map(|i| (i >> mode) % 4));
     }
-    seeds
+    // 32-bit values, no weights, no sizes; copied.
+    bytes.extend([0, 2, 2]);
+    bytes.extend((0..COUNT).map(|i| i * 5 % 16));
+    bytes.extend([1, 1, 0, 1, 0, slot]);
+    bytes
+}
+
+/// Returns the calls that fit a model to a tensor with a matrix, and save and load it. `flags` are those of [`Host::fit`].
+fn seed_fit(options: &str, flags: u8, arguments: &[u8]) -> Vec<u8> {
+    let matrix = [9, 1, 0, 0, 0, 4, 4, 0, 1, 0];
+    let set = [&[13, 0, 0, 4], options.as_bytes(), &[0, 0]].concat();
+    let fit = [&[16, 0, 0, flags], arguments, &[0, 0]].concat();
+    let save = [21, 0, 3, 1, 0, 0, 1];
+    [
+        &seed_entries(3, 0)[..],
+        &seed_entries(2, 1),
+        &[7, 0, 0],
+        &matrix,
+        &set,
+        &fit,
+        &save,
+    ]
+    .concat()
+}
+
+pub fn seeds(_: &Path) -> Vec<(&'static str, Vec<u8>)> {
+    let predict = [24, 0, 0, 12, 0, 0, 1, 0, 1, 3, 0, 0, 0];
+    let intervals = [24, 0, 2, 1, 2, 12, 0, 1, 1, 1, 1, 4, 0, 0, 0];
+    // One query, whose row is 0 in all modes.
+    let query = [&[1, 1, 2, 0][..], &[0; 16], &[0]].concat();
+    let recommend = [&[26, 0], &query[..], &[0, 0, 0, 1, 3, 0, 2, 0, 1, 12, 0]].concat();
+    let similar = [28, 0, 1, 0, 0, 1, 2, 1, 12, 0];
+    let fold_in = [29, 0, 0, 0, 0, 0, 1, 1, 0, 0, 2];
+    let concepts = [30, 0, 0, 0, 3, 0, 1, 0];
+    let evaluate = [31, 0, 0, 1, 0, 0];
+    let read = [22, 0, 23, 1, 0, 3, 0, 1, 0];
+    let fit = seed_fit("rank=2\nepochs=1\nstart=identity", 0, &[]);
+    vec![
+        ("predict", [&fit[..], &predict, &evaluate, &read].concat()),
+        (
+            "recommend",
+            [&fit[..], &recommend, &similar, &concepts].concat(),
+        ),
+        ("fold-in", [&fit[..], &fold_in, &evaluate].concat()),
+        (
+            "gibbs",
+            [
+                &seed_fit("algorithm=gibbs\nrank=2\nburn_in=0\nsamples=2", 0, &[])[..],
+                &intervals,
+                &recommend,
+            ]
+            .concat(),
+        ),
+        // With test and validation entries and a checkpoint, in the background.
+        (
+            "background",
+            seed_fit(
+                "algorithm=als\nrank=2\nepochs=1",
+                1 | 2 | 8 | 32,
+                &[0, 0, 0, 0, 4, 0, 0, 0],
+            ),
+        ),
+    ]
 }

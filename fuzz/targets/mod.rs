@@ -28,8 +28,8 @@ use mutation::Layout;
 pub struct Target {
     /// Its name, which is also that of its folder of the corpus.
     pub name: &'static str,
-    /// Runs the target on an input. Files are written only into the folder, which is also the current one.
-    pub run: fn(&[u8], &Path),
+    /// Runs the target on an input, and returns whether the input was accepted. Files are written only into the folder.
+    pub run: fn(&[u8], &Path) -> bool,
     /// The layout that mutations preserve.
     pub layout: Layout,
     /// Inputs to start from, made with the library.

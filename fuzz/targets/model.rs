@@ -14,11 +14,11 @@ use super::sample::{SAMPLE_OPTIONS, check_saved, fit_sample, use_model};
 /// Largest size of exported text tables, in bytes.
 const MAX_TEXT: u64 = 1 << 14;
 
-pub fn run(input: &[u8], folder: &Path) {
+pub fn run(input: &[u8], folder: &Path) -> bool {
     let path = folder.join("input.s3m");
     fs::write(&path, input).unwrap();
     let Ok(model) = model::load(&path, OpenMode::Mapped) else {
-        return;
+        return false;
     };
     use_model(&model);
     let exported = folder.join("exported");
@@ -34,6 +34,7 @@ pub fn run(input: &[u8], folder: &Path) {
     };
     let _ = report(&model, &options, &());
     check_saved(&model, folder);
+    true
 }
 
 pub fn seeds(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {

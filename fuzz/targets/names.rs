@@ -8,11 +8,11 @@ use s3cmtf::format::{Names, RowMap};
 
 use super::sample::with_problem;
 
-pub fn run(input: &[u8], folder: &Path) {
-    with_problem(|problem| check(input, folder, problem.row_maps()[0]));
+pub fn run(input: &[u8], folder: &Path) -> bool {
+    with_problem(|problem| check(input, folder, problem.row_maps()[0]))
 }
 
-fn check(input: &[u8], folder: &Path, rows: &RowMap) {
+fn check(input: &[u8], folder: &Path, rows: &RowMap) -> bool {
     let path = folder.join("names.tsv");
     fs::write(&path, input).unwrap();
     let mut row_names = RowNames::new(2);
@@ -20,7 +20,7 @@ fn check(input: &[u8], folder: &Path, rows: &RowMap) {
     let text = String::from_utf8_lossy(input);
     let _ = row_names.select(0, &text, rows);
     let Ok(names) = Names::load(&path) else {
-        return;
+        return false;
     };
     let copy = folder.join("copy.tsv");
     names.save(&copy).unwrap();
@@ -41,6 +41,7 @@ fn check(input: &[u8], folder: &Path, rows: &RowMap) {
         let _ = row_names.select(0, &text, rows);
         let _ = row_names.display_name(0, 1);
     }
+    true
 }
 
 pub fn seeds(_: &Path) -> Vec<(&'static str, Vec<u8>)> {

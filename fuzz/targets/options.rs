@@ -7,17 +7,17 @@ use s3cmtf::solver::{FitInput, fit};
 
 use super::sample::{OneEpoch, check_saved, limit, with_problem};
 
-pub fn run(input: &[u8], folder: &Path) {
+pub fn run(input: &[u8], folder: &Path) -> bool {
     let text = String::from_utf8_lossy(input);
     let (preset, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let mut options = match Options::preset(preset) {
         Ok(mut options) => match options.apply_text(rest) {
             Ok(()) => options,
-            Err(_) => return,
+            Err(_) => return false,
         },
         Err(_) => match Options::from_text(&text) {
             Ok(options) => options,
-            Err(_) => return,
+            Err(_) => return false,
         },
     };
     options.validate().unwrap();
@@ -28,9 +28,11 @@ pub fn run(input: &[u8], folder: &Path) {
         ..FitInput::default()
     };
     let fitted = with_problem(|problem| fit(problem, &options, &input, &mut OneEpoch, &()));
-    if let Ok((model, _)) = fitted {
-        check_saved(&model, folder);
-    }
+    let Ok((model, _)) = fitted else {
+        return false;
+    };
+    check_saved(&model, folder);
+    true
 }
 
 pub fn seeds(_: &Path) -> Vec<(&'static str, Vec<u8>)> {
