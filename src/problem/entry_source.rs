@@ -108,13 +108,15 @@ impl<'a> EntrySource<'a> {
         for (n, map) in maps.iter().enumerate() {
             let out = &mut rows[n];
             clear_and_reserve(out, range.len() + zeros.len())?;
-            for (k, &index) in v.column(n)[range.clone()].iter().enumerate() {
-                match map.compact(index) {
-                    Some(row) => out.push(row),
+            out.resize(range.len(), 0);
+            let indices = v.column(n)[range.clone()].iter();
+            for (k, (row, &index)) in out.iter_mut().zip(indices).enumerate() {
+                *row = match map.compact(index) {
+                    Some(row) => row,
                     // Removed by `retain_weighted` below.
-                    None if weights.get(k) == Some(&0.0) => out.push(u32::MAX),
+                    None if weights.get(k) == Some(&0.0) => u32::MAX,
                     None => return Err(self.changed(range.start + k)),
-                }
+                };
             }
             for k in zeros.clone() {
                 match map.compact(self.zeros[n][k]) {

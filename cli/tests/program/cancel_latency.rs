@@ -122,7 +122,7 @@ fn commands_on_large_shapes_end_soon_after_an_interrupt() {
         ],
         &["predict", "@core.s3m", "@core.coo", "-o@p.coo"],
         &["predict", "@large.s3m", "@large.coo", "-o@p.coo"],
-        &["eval", "@large.s3m", "@large.coo", "--mode=2"],
+        &["eval", "@large.s3m", "@large.coo"],
         &["export", "@core.s3m", "-o@e"],
         &["export", "@large.s3m", "-o@e"],
         &["concepts", "@core.s3m", "--mode=1"],
