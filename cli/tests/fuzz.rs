@@ -2,8 +2,6 @@
 //!
 //! A process of its own, because a target changes the current folder.
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
 #[path = "../../fuzz/targets/mod.rs"]
 mod targets;
 
@@ -11,7 +9,6 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
-use common::Scratch;
 use targets::mutation::{Random, mutate, mutate_bytes};
 use targets::{TARGETS, Target};
 
@@ -35,10 +32,12 @@ fn corpus(target: &Target) -> Vec<(String, Vec<u8>)> {
     files.iter().map(read).collect()
 }
 
+fn workspace_root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
 fn corpus_folder(target: &Target) -> PathBuf {
-    common::workspace_root()
-        .join("fuzz/corpus")
-        .join(target.name)
+    workspace_root().join("fuzz/corpus").join(target.name)
 }
 
 /// Runs a target and returns whether the input was accepted. If it panics, the input is printed.
@@ -52,16 +51,16 @@ fn run(target: &Target, what: &str, input: &[u8], folder: &Path) -> bool {
 
 /// Calls `work` for every target, with a folder of its own, on threads of their own.
 fn for_each_target(work: impl Fn(&Target, &Path) + Sync) {
-    let scratch = Scratch::new("fuzz");
+    let scratch = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {
         for target in &TARGETS {
-            let (folder, work) = (scratch.join(target.name), &work);
+            let (folder, work) = (scratch.path().join(target.name), &work);
             fs::create_dir_all(&folder).unwrap();
             scope.spawn(move || work(target, &folder));
         }
     });
     // The folder of a target is the current one, and is removed now.
-    std::env::set_current_dir(common::workspace_root()).unwrap();
+    std::env::set_current_dir(workspace_root()).unwrap();
 }
 
 /// One test, because a target changes the current folder of the process.
@@ -101,7 +100,7 @@ fn targets_run_on_their_seeds_corpora_and_mutations() {
 #[test]
 #[ignore = "writes into fuzz/corpus"]
 fn write_corpora() {
-    let scratch = Scratch::new("corpora");
+    let scratch = tempfile::tempdir().unwrap();
     for target in &TARGETS {
         let folder = corpus_folder(target);
         fs::create_dir_all(&folder).unwrap();

@@ -12,6 +12,7 @@ use s3cmtf::solver::FitInput;
 use s3cmtf_cli::batch::{BatchOptions, JobReader, JobStatus, parse_bytes, run as run_batch};
 use serde_json::Value;
 
+use super::Seeds;
 use super::sample::{SAMPLE_OPTIONS, fit_sample};
 
 /// Cancels batches whose lines ask for a million epochs.
@@ -84,7 +85,7 @@ fn names_other_folder(line: &[u8]) -> bool {
     serde_json::from_slice::<Value>(line).is_ok_and(|value| has_folder(&value))
 }
 
-pub fn seeds(_: &Path) -> Vec<(&'static str, Vec<u8>)> {
+pub fn seeds(_: &Path) -> Seeds {
     let texts = [
         (
             "fit",

@@ -7,6 +7,7 @@ use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 use s3cmtf::solver::{FitInput, fit};
 
+use super::Seeds;
 use super::sample::{
     OneEpoch, SAMPLE_OPTIONS, check_saved, fit_sample, limit, use_model, with_problem,
 };
@@ -47,7 +48,7 @@ pub fn run(input: &[u8], folder: &Path) -> bool {
     true
 }
 
-pub fn seeds(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
+pub fn seeds(folder: &Path) -> Seeds {
     let seed = |&(name, options): &(&'static str, &str)| {
         let path = folder.join("seed.s3m");
         let input = FitInput {

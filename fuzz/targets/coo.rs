@@ -11,6 +11,7 @@ use s3cmtf::options::Options;
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{FitInput, fit};
 
+use super::Seeds;
 use super::sample::{OneEpoch, check_saved, limit, use_model};
 
 /// Options of fits; the checksum of the input chooses.
@@ -105,7 +106,7 @@ pub fn coo_bytes(
     fs::read(path).unwrap()
 }
 
-pub fn seeds(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
+pub fn seeds(folder: &Path) -> Seeds {
     let columns: [&[u32]; 8] = [
         &[0, 1, 2, 0, 1],
         &[0, 1, 0, 1, 2],

@@ -9,6 +9,8 @@ use std::ptr;
 
 use s3cmtf::ffi::c::*;
 
+use super::Seeds;
+
 /// Number of objects of a kind.
 const SLOTS: usize = 3;
 /// Most calls of an input.
@@ -1035,7 +1037,7 @@ fn seed_fit(options: &str, flags: u8, arguments: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-pub fn seeds(_: &Path) -> Vec<(&'static str, Vec<u8>)> {
+pub fn seeds(_: &Path) -> Seeds {
     let predict = [24, 0, 0, 12, 0, 0, 1, 0, 1, 3, 0, 0, 0];
     let intervals = [24, 0, 2, 1, 2, 12, 0, 1, 1, 1, 1, 4, 0, 0, 0];
     // One query, whose row is 0 in all modes.

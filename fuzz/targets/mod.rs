@@ -34,8 +34,11 @@ pub struct Target {
     pub layout: Layout,
     /// Inputs to start from, made with the library.
     #[allow(dead_code, reason = "only the tests use it")]
-    pub seeds: fn(&Path) -> Vec<(&'static str, Vec<u8>)>,
+    pub seeds: fn(&Path) -> Seeds,
 }
+
+/// Names and bytes of inputs.
+pub type Seeds = Vec<(&'static str, Vec<u8>)>;
 
 /// All targets.
 pub const TARGETS: [Target; 8] = [

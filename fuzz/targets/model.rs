@@ -9,6 +9,7 @@ use s3cmtf::predict::export;
 use s3cmtf::solver::FitInput;
 use s3cmtf_cli::report::{ReportOptions, report};
 
+use super::Seeds;
 use super::sample::{SAMPLE_OPTIONS, check_saved, fit_sample, use_model};
 
 /// Largest size of exported text tables, in bytes.
@@ -37,7 +38,7 @@ pub fn run(input: &[u8], folder: &Path) -> bool {
     true
 }
 
-pub fn seeds(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
+pub fn seeds(folder: &Path) -> Seeds {
     let seed = |&(name, options): &(&'static str, &str)| {
         let model = fit_sample(options, &FitInput::default()).unwrap();
         let path = folder.join("seed.s3m");

@@ -6,6 +6,7 @@ use std::path::Path;
 use s3cmtf::discover::RowNames;
 use s3cmtf::format::{Names, RowMap};
 
+use super::Seeds;
 use super::sample::with_problem;
 
 pub fn run(input: &[u8], folder: &Path) -> bool {
@@ -44,7 +45,7 @@ fn check(input: &[u8], folder: &Path, rows: &RowMap) -> bool {
     true
 }
 
-pub fn seeds(_: &Path) -> Vec<(&'static str, Vec<u8>)> {
+pub fn seeds(_: &Path) -> Seeds {
     let texts = [
         (
             "own",

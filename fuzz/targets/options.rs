@@ -5,6 +5,7 @@ use std::path::Path;
 use s3cmtf::options::{OPTION_TABLE, Options};
 use s3cmtf::solver::{FitInput, fit};
 
+use super::Seeds;
 use super::sample::{OneEpoch, check_saved, limit, with_problem};
 
 pub fn run(input: &[u8], folder: &Path) -> bool {
@@ -35,7 +36,7 @@ pub fn run(input: &[u8], folder: &Path) -> bool {
     true
 }
 
-pub fn seeds(_: &Path) -> Vec<(&'static str, Vec<u8>)> {
+pub fn seeds(_: &Path) -> Seeds {
     let every = |keep: fn(usize) -> bool| -> Vec<u8> {
         let chosen = OPTION_TABLE.iter().enumerate().filter(|(i, _)| keep(*i));
         let lines = chosen.map(|(_, o)| format!("{}={}\n", o.name, o.default));

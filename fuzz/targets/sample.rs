@@ -213,6 +213,13 @@ pub fn use_model(model: &Model) {
         };
         let _ = cluster_rows(model, &options, &[], &());
     }
+    for mode in model.modes() {
+        let entries = mode
+            .counts
+            .iter()
+            .try_fold(0u64, |sum, &c| sum.checked_add(c));
+        assert!(entries.is_some_and(|entries| entries < 1 << 62));
+    }
     let _ = (model.options().to_text(), model.record().to_text());
     let _ = model.baseline((0..model.order()).map(|_| 0));
 }

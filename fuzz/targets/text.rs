@@ -14,6 +14,7 @@ use s3cmtf::format::{
     write_tns,
 };
 
+use super::Seeds;
 use super::coo::{coo_bytes, same_entries};
 use super::mutation::Random;
 
@@ -196,7 +197,7 @@ impl Read for PieceReader {
     }
 }
 
-pub fn seeds(_: &Path) -> Vec<(&'static str, Vec<u8>)> {
+pub fn seeds(_: &Path) -> Seeds {
     let texts = [
         (
             "tns",

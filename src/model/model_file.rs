@@ -25,6 +25,9 @@ use crate::value_range::ValueRange;
 /// Number of values of an epoch in section `history`.
 const EPOCH_VALUES: usize = 9;
 
+/// Largest number of entries: a binary COO file has less than 2^63 bytes, and an entry takes at least 12.
+const MAX_ENTRIES: u64 = 1 << 59;
+
 /// Largest rank that is read.
 const MAX_RANK: u64 = 1024;
 
@@ -259,6 +262,13 @@ fn read_mode(file: &SectionFile, n: usize, dim: u64, rank: usize) -> Result<Mode
     let factor = read_factor(file, &format!("mode{n}.rows"), rank, rows.len() + 1)?;
     if counts.len() != rows.len() {
         return Err(file.invalid(&format!("mode{n}.counts has the wrong length")));
+    }
+    // So that sums of counts and bounds of histogram bins do not overflow.
+    let entries = counts.iter().try_fold(0u64, |sum, &c| sum.checked_add(c));
+    if entries.is_none_or(|entries| entries > MAX_ENTRIES) {
+        return Err(file.invalid(&format!(
+            "mode{n}.counts add up to more than {MAX_ENTRIES} entries"
+        )));
     }
     let key = format!("mode{n}.weights");
     let weights: Vec<f64> = match file.range(&key) {

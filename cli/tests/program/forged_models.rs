@@ -94,6 +94,22 @@ fn weights_and_penalties_of_matrices_must_be_finite_and_not_negative() {
 }
 
 #[test]
+fn more_entries_than_a_file_can_have_are_rejected() {
+    let dir = fitted("forged-counts", &[]);
+    let model = dir.join("m.s3m");
+    let mut forged = ForgedModel::read(&model);
+    for count in forged.section_mut("mode1.counts").chunks_exact_mut(8) {
+        count.copy_from_slice(&(1u64 << 60).to_le_bytes());
+    }
+    forged.write(&model);
+    run(expand_paths(
+        &dir,
+        &["report", "@m.s3m", "-o", "@page.html"],
+    ))
+    .failed(2, &["m.s3m", "mode1.counts add up to more than"]);
+}
+
+#[test]
 fn predictions_that_overflow_are_errors() {
     let dir = fitted("forged-huge", &[]);
     let forged = dir.join("f.s3m");
