@@ -9,14 +9,17 @@ const TEMPLATE: &str =
 /// Makes `-h` and `--help` of every command print the same compact page.
 ///
 /// With a long description clap would leave empty lines between options and print their texts on lines of their own.
+/// The pages are changed when clap builds the command in use, since all of them together take longer than a small command.
 pub(crate) fn compact(command: Command) -> Command {
-    command.mut_subcommands(|c| {
-        let long = c.get_long_about().map(ToString::to_string);
-        let description = long.and_then(|text| Some(text.split_once("\n\n")?.1.to_string()));
-        let c = c.long_about(None::<&str>).help_template(TEMPLATE);
-        match description {
-            Some(text) => c.before_help(text),
-            None => c,
-        }
-    })
+    command.mut_subcommands(|c| c.defer(compact_page))
+}
+
+fn compact_page(c: Command) -> Command {
+    let long = c.get_long_about().map(ToString::to_string);
+    let description = long.and_then(|text| Some(text.split_once("\n\n")?.1.to_string()));
+    let c = c.long_about(None::<&str>).help_template(TEMPLATE);
+    match description {
+        Some(text) => c.before_help(text),
+        None => c,
+    }
 }

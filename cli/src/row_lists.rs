@@ -157,29 +157,31 @@ impl<'a> ListPrinter<'a> {
                 self.score
             ));
         }
-        let add_row = |to: &mut String, mode: usize, index: u32| {
-            let _ = write!(to, "{},", u64::from(index) + 1);
+        // The id and the name of a row, if its mode has such.
+        let labels = |mode: usize, index: u32| {
+            let mut fields = String::new();
             if self.names.has_ids(mode) {
-                to.push_str(&csv_field(self.names.id(mode, index).unwrap_or_default()));
-                to.push(',');
+                fields.push_str(&csv_field(self.names.id(mode, index).unwrap_or_default()));
+                fields.push(',');
             }
             if has_names(mode) {
-                to.push_str(&csv_field(self.names.name(mode, index).unwrap_or_default()));
-                to.push(',');
+                fields.push_str(&csv_field(self.names.name(mode, index).unwrap_or_default()));
+                fields.push(',');
             }
+            fields
         };
-        let mut prefix = String::new();
+        let mut query = String::new();
         for &(mode, index) in given {
-            add_row(&mut prefix, mode, index);
+            let labels = labels(mode, index);
+            let _ = write!(query, "{},{labels}", u64::from(index) + 1);
         }
-        let mut line = String::new();
+        let mut lines = String::new();
         for (place, r) in list.iter().enumerate() {
-            line.clear();
-            let _ = write!(line, "{prefix}{},", place + 1);
-            add_row(&mut line, self.mode, r.index);
-            let _ = write!(line, "{}", r.score as f32);
-            out.data_line(&line);
+            let (place, row) = (place + 1, u64::from(r.index) + 1);
+            let (labels, score) = (labels(self.mode, r.index), r.score as f32);
+            let _ = writeln!(lines, "{query}{place},{row},{labels}{score}");
         }
+        out.data_lines(&lines);
     }
 
     fn print_text(&self, given: &[(usize, u32)], list: &[RankedRow], out: &mut Output) {
@@ -201,14 +203,14 @@ impl<'a> ListPrinter<'a> {
             out.line("  no rows remain to be listed");
         }
         for (place, r) in list.iter().enumerate() {
-            let line = format!(
-                "  {:>3}  {:<10}  {:>8}  {}",
-                place + 1,
-                format!("{:.5}", r.score),
-                id_or_number(self.names, self.mode, r.index),
-                printable(self.names.name(self.mode, r.index).unwrap_or_default())
-            );
-            out.line(line.trim_end());
+            let row = id_or_number(self.names, self.mode, r.index);
+            let (place, score) = (place + 1, format!("{:.5}", r.score));
+            let mut line = format!("  {place:>3}  {score:<10}  {row:>8}");
+            if let Some(name) = self.names.name(self.mode, r.index) {
+                line.push_str("  ");
+                line.push_str(&printable(name));
+            }
+            out.line(line);
         }
     }
 }

@@ -264,7 +264,11 @@ impl ClusterPrinter<'_> {
                 let id = field(has_ids, self.names.id(found.mode, m.index));
                 let name = field(has_names, self.names.name(found.mode, m.index));
                 let row = u64::from(m.index) + 1;
-                out.data_line(&format!("{row},{id}{name}{},{}", c + 1, m.distance as f32));
+                out.data_lines(&format!(
+                    "{row},{id}{name}{},{}\n",
+                    c + 1,
+                    m.distance as f32
+                ));
             }
         }
     }

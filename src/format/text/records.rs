@@ -59,12 +59,7 @@ impl Records {
             match more {
                 Ok(true) => {}
                 Ok(false) => return Ok(None),
-                Err(e) => {
-                    return Err(match e.into_kind() {
-                        csv::ErrorKind::Io(e) => source.read_error(e, next_line.saturating_sub(1)),
-                        other => Error::text(&source.name, next_line, format!("{other:?}")),
-                    });
-                }
+                Err(e) => return Err(read_error(e, source, next_line)),
             }
             source.report_line(&mut self.pace, self.bytes_read.get(), monitor)?;
             // The reader skips empty lines but not blank ones.
@@ -79,17 +74,31 @@ impl Records {
     #[inline]
     pub(super) fn check_width(&self, width: usize) -> std::result::Result<(), String> {
         if self.record.len() == width {
-            return Ok(());
+            Ok(())
+        } else {
+            Err(self.width_message(width))
         }
+    }
+
+    #[cold]
+    fn width_message(&self, width: usize) -> String {
         let quote = if self.record.iter().any(|f| f.contains(&b'\n')) {
             "; is a quote on this line not closed?"
         } else {
             ""
         };
-        Err(format!(
+        format!(
             "{} columns, but the first line has {width}{quote}",
             self.record.len()
-        ))
+        )
+    }
+}
+
+#[cold]
+fn read_error(e: csv::Error, source: &TextSource, next_line: u64) -> Error {
+    match e.into_kind() {
+        csv::ErrorKind::Io(e) => source.read_error(e, next_line.saturating_sub(1)),
+        other => Error::text(&source.name, next_line, format!("{other:?}")),
     }
 }
 
