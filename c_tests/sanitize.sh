@@ -88,8 +88,9 @@ address() {
 
 memcheck() {
   local shared=${SHARED:-$target/release/libs3cmtf.so}
-  ln -s "$(realpath "$shared")" "$work/libs3cmtf.so"
-  ln -s "$(realpath "$shared")" "$work/$(readelf -d "$shared" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')"
+  # A copy: a build may replace the library meanwhile.
+  cp "$shared" "$work/libs3cmtf.so"
+  ln -s libs3cmtf.so "$work/$(readelf -d "$shared" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')"
   # Valgrind supports AVX2 but neither AVX-512 nor all floating-point modes.
   export S3CMTF_KERNEL=avx2
   grep -q avx2 /proc/cpuinfo || export S3CMTF_KERNEL=wide

@@ -8,7 +8,7 @@ use crate::simd::Level;
 
 const LAMBDA: f64 = 10.0;
 const ETA: f64 = 0.001;
-const EPOCHS: usize = 4;
+const EPOCHS: usize = 2;
 
 /// Returns norms of the core before and after some epochs in which the loss has no gradient: values are 0 and so are all rows.
 fn core_norms(problem: &Problem<'_>, options: &Options) -> (f64, f64, Fixture) {
@@ -55,7 +55,7 @@ fn zeros(count: usize, is_dense: bool) -> (RandomEntries, [u64; 3]) {
 #[test]
 fn the_core_shrinks_by_the_same_factor_for_any_number_of_entries() {
     let expected = (-LAMBDA * ETA * EPOCHS as f64).exp();
-    for count in [2_000, 200_000, 400_000] {
+    for count in [2_000, 400_000] {
         for is_dense in [true, false] {
             let (entries, dims) = zeros(count, is_dense);
             let problem = Problem::builder(entries.view("x", &dims))
