@@ -1,9 +1,9 @@
 //! A reusable barrier that can be cancelled.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use super::sync::{AtomicBool, AtomicUsize, Ordering, panicking, spin_loop, yield_now};
 
 /// Number of polls before a waiting thread yields its time slice.
-const SPINS_BEFORE_YIELD: usize = 200;
+const SPINS_BEFORE_YIELD: usize = if cfg!(loom) { 0 } else { 200 };
 
 /// A point that a fixed number of threads pass together, any number of times. `std::sync::Barrier` blocks
 /// in the kernel and cannot be cancelled; this one spins, since phases of a fit last microseconds.
@@ -50,9 +50,9 @@ impl Barrier {
                 }
                 if spins < self.spins_before_yield {
                     spins += 1;
-                    std::hint::spin_loop();
+                    spin_loop();
                 } else {
-                    std::thread::yield_now();
+                    yield_now();
                 }
             }
         }
@@ -79,7 +79,7 @@ pub(crate) struct CancelOnPanic<'a>(&'a Barrier);
 
 impl Drop for CancelOnPanic<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if panicking() {
             self.0.cancel();
         }
     }

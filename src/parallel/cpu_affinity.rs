@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use core_affinity::CoreId;
+pub(super) use core_affinity::CoreId;
 
 use super::cpu_topology::CpuTopology;
 

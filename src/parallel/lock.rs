@@ -1,6 +1,6 @@
 //! Locks of mutexes that a panic does not invalidate.
 
-use std::sync::{Mutex, MutexGuard};
+use super::sync::{Mutex, MutexGuard};
 
 /// Locks a mutex whose data stays consistent if a holder panics.
 pub(crate) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

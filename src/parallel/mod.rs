@@ -6,9 +6,11 @@
 //! - `Barrier`: lets the threads of one `ThreadPool::run` wait for each other; it can be cancelled.
 //! - [`StopFlag`]: tells workers to return early.
 //! - `worker_threads`: the parked threads behind `ThreadPool`. `spawn` starts single threads.
+//! - `stealing_order`: which tasks a thread takes first.
 //! - `result_slots`: the results of pieces that threads compute in any order.
 //! - `cpu_affinity`, `cpu_topology`: the CPUs that threads are pinned to.
 //! - `lock`: locks that ignore poisoning.
+//! - `sync`: the primitives of `std` that may be replaced to check the code above.
 //! - `signals`: keeps signals of the host process away from these threads.
 //!
 //! A panic on a worker thread is passed on to the caller after all workers have returned.
@@ -21,6 +23,8 @@ mod result_slots;
 mod run_ordered;
 mod signals;
 mod spawn;
+mod stealing_order;
+pub(crate) mod sync;
 mod thread_pool;
 mod worker_threads;
 
@@ -33,4 +37,5 @@ pub use run_ordered::run_ordered;
 pub(crate) use signals::with_signals_blocked;
 pub(crate) use spawn::THREAD_NAME;
 pub use spawn::{spawn, spawn_scoped};
-pub(crate) use thread_pool::{ThreadPool, WorkerContext, stealing_order};
+pub(crate) use stealing_order::stealing_order;
+pub(crate) use thread_pool::{ThreadPool, WorkerContext};

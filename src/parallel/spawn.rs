@@ -1,8 +1,9 @@
 //! Starts threads with the name of this library and with signals blocked.
 
-use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::thread::{Scope, ScopedJoinHandle};
 
 use super::signals::with_signals_blocked;
+use super::sync::{Builder, JoinHandle};
 use crate::error::{Error, Result};
 
 /// Name of every thread of this library. Debuggers show it, and a panic hook recognizes these threads by it.

@@ -3,11 +3,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use core_affinity::CoreId;
-
-use super::cpu_affinity::cpus_for_threads;
+use super::cpu_affinity::{CoreId, cpus_for_threads};
 use super::lock::lock_ignoring_poison;
 use super::result_slots::ResultSlots;
+use super::stealing_order::stealing_order;
 use super::worker_threads::WorkerThreads;
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, StopFlag, check_cancelled};
@@ -222,16 +221,6 @@ impl<'m> ThreadPool<'m> {
     }
 }
 
-/// Returns `0..count` in the order in which thread `thread` of `threads` tries to take tasks: its own tasks
-/// `thread`, `thread + threads`, ... first, then those of the following threads.
-pub(crate) fn stealing_order(
-    thread: usize,
-    threads: usize,
-    count: usize,
-) -> impl Iterator<Item = usize> {
-    (0..threads).flat_map(move |other| ((thread + other) % threads..count).step_by(threads))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,13 +242,6 @@ mod tests {
                 assert_eq!(got, (0..count).map(|i| i * i).collect::<Vec<_>>());
             }
         }
-    }
-
-    #[test]
-    fn a_thread_takes_its_own_tasks_first_and_then_all_others() {
-        assert!(stealing_order(1, 3, 7).eq([1, 4, 2, 5, 0, 3, 6]));
-        assert!(stealing_order(2, 4, 2).eq([0, 1]));
-        assert!(stealing_order(0, 1, 3).eq([0, 1, 2]));
     }
 
     #[test]

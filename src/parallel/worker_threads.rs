@@ -3,17 +3,16 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use core_affinity::CoreId;
-
-use super::cpu_affinity::pin_current_thread;
+use super::cpu_affinity::{CoreId, pin_current_thread};
 use super::lock::lock_ignoring_poison;
 use super::signals::with_signals_blocked;
 use super::spawn::builder;
+use super::sync::{
+    Arc, AtomicU64, AtomicUsize, Condvar, JoinHandle, Mutex, Ordering, Thread, current,
+    park_timeout, spin_loop,
+};
 use crate::error::{Error, Result};
 
 /// How often the calling thread polls for a cancellation.
@@ -21,7 +20,7 @@ const CANCEL_POLL: Duration = Duration::from_millis(20);
 
 /// Number of polls for the next call before an idle thread sleeps. Epochs follow each other closely, and waking
 /// up takes longer than many SGD updates.
-const SPINS_BEFORE_SLEEP: usize = 2000;
+const SPINS_BEFORE_SLEEP: usize = if cfg!(loom) { 1 } else { 2000 };
 
 /// State shared by the caller and the threads.
 struct Shared {
@@ -105,7 +104,7 @@ impl WorkerThreads {
         // SAFETY: only the lifetime changes. No thread uses the pointer after `unfinished` is 0, and this
         // function neither returns nor unwinds before that.
         let body: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(body) };
-        *lock_ignoring_poison(&shared.call) = Some((ClosurePtr(body), thread::current()));
+        *lock_ignoring_poison(&shared.call) = Some((ClosurePtr(body), current()));
         shared.publish(threads as u32);
         let mut poll_panic = None;
         while shared.unfinished.load(Ordering::Acquire) > 0 {
@@ -113,7 +112,7 @@ impl WorkerThreads {
                 // Not even a panic of the host may leave this function before the threads are done.
                 poll_panic = catch_unwind(AssertUnwindSafe(&mut *poll)).err();
             }
-            thread::park_timeout(CANCEL_POLL);
+            park_timeout(CANCEL_POLL);
         }
         *lock_ignoring_poison(&shared.call) = None;
         let worker_panic = lock_ignoring_poison(&shared.panic).take();
@@ -153,7 +152,7 @@ impl Shared {
             if round != seen {
                 return round;
             }
-            std::hint::spin_loop();
+            spin_loop();
         }
         let mut asleep = lock_ignoring_poison(&self.sleep);
         loop {

@@ -55,8 +55,6 @@ fn every_header_compiles_alone() {
             (cxx, "c++17", &hpp),
             (cxx, "c++20", &hpp),
             (cxx, "c++2b", &hpp),
-            (cxx, "c++17", &cpp_layer),
-            (cxx, "c++20", &cpp_layer),
             (cxx, "c++2b", &cpp_layer),
         ] {
             let mut command = Command::new(compiler);
@@ -255,11 +253,10 @@ fn panic_returns_a_status() {
 fn cpp_wrapper_works() {
     let library = LibraryFolder::new("cpp-layer");
     let dir = Scratch::new("cpp-layer-files");
-    for (_, cxx) in compilers() {
-        for standard in ["c++17", "c++20"] {
-            let program = library.compile(cxx, standard, "cpp_layer.cpp");
-            assert_eq!(run_ok(program, [dir.path()]), "ok\n", "{cxx} {standard}");
-        }
+    // One standard per compiler: compiling takes longer than all else here. `every_header_compiles_alone` has a third.
+    for ((_, cxx), standard) in compilers().into_iter().zip(["c++17", "c++20"]) {
+        let program = library.compile(cxx, standard, "cpp_layer.cpp");
+        assert_eq!(run_ok(program, [dir.path()]), "ok\n", "{cxx} {standard}");
     }
 }
 

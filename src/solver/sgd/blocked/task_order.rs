@@ -1,12 +1,11 @@
 //! The distribution of tasks among threads, and the order in which tasks may start.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use crate::error::Result;
 use crate::parallel::stealing_order;
+use crate::parallel::sync::{AtomicUsize, Ordering, spin_loop, yield_now};
 
 /// Number of polls before a waiting thread yields its time slice.
-const SPINS_BEFORE_YIELD: usize = 200;
+const SPINS_BEFORE_YIELD: usize = if cfg!(loom) { 0 } else { 200 };
 
 /// A counter with cache lines of its own.
 #[derive(Default)]
@@ -83,11 +82,11 @@ impl RoundTasks {
             while finished[part].0.load(Ordering::Acquire) < round {
                 spins += 1;
                 if spins < SPINS_BEFORE_YIELD {
-                    std::hint::spin_loop();
+                    spin_loop();
                 } else if stop() {
                     return false;
                 } else {
-                    std::thread::yield_now();
+                    yield_now();
                 }
             }
         }
