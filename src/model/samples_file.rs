@@ -2,6 +2,7 @@
 //!
 //! Section `samples` has lines `key=value`; the others hold one array each with the values of all samples, one sample
 //! after the other. Files of earlier versions lack `samples.weights`, `samples.matrix*`, `samples.cold*` and `samples.unseen*`.
+//! A fit that was resumed from such a file has samples without these parts, too, and writes only what all samples have.
 
 use std::sync::Arc;
 
@@ -46,30 +47,35 @@ pub(super) fn add_samples(writer: &mut SectionWriter<'_>, samples: &PosteriorSam
     }
     let rows = &mut samples.iter().map(|s| &s.conditional_means);
     add_rows("samples.smooth".into(), rows);
-    let first = samples.samples.first();
-    for m in 0..first.map_or(0, |s| s.columns.len()) {
+    let matrices = samples.iter().map(|s| s.columns.len().min(s.weights.len()));
+    let matrices = matrices.min().unwrap_or(0);
+    for m in 0..matrices {
         let rows = &mut samples.iter().map(|s| &s.columns[m]);
         add_rows(format!("samples.matrix{m}"), rows);
     }
     let mut weights: Vec<f64> = Vec::new();
     samples
         .iter()
-        .for_each(|s| weights.extend_from_slice(&s.weights));
+        .for_each(|s| weights.extend_from_slice(&s.weights[..matrices]));
     writer.add_copied("samples.weights", &weights);
-    for n in 0..first.map_or(0, |s| s.cold_bias.len()) {
-        let mut cold: Vec<f32> = Vec::new();
-        samples
-            .iter()
-            .for_each(|s| cold.extend_from_slice(&s.cold_bias[n]));
+    let cold = samples.iter().map(|s| s.cold_bias.len()).min().unwrap_or(0);
+    for n in 0..cold {
+        let parts: Vec<&[f32]> = samples.iter().map(|s| &s.cold_bias[n][..]).collect();
+        let is_common = parts.iter().all(|p| p.len() == parts[0].len());
+        let cold = if is_common {
+            parts.concat()
+        } else {
+            Vec::new()
+        };
         writer.add_copied(format!("samples.cold{n}"), &cold);
     }
-    for n in 0..first.map_or(0, |s| s.unseen_rows.len()) {
-        let mut columns: Vec<f32> = Vec::new();
-        samples
+    let unseen = samples.iter().map(|s| s.unseen_rows.len());
+    for n in 0..unseen.min().unwrap_or(0) {
+        let parts: Vec<&[f32]> = samples
             .iter()
-            .filter_map(|s| s.unseen_rows.get(n))
-            .for_each(|unseen| columns.extend_from_slice(unseen.as_slice()));
-        writer.add_copied(format!("samples.unseen{n}"), &columns);
+            .map(|s| s.unseen_rows[n].as_slice())
+            .collect();
+        writer.add_copied(format!("samples.unseen{n}"), &parts.concat());
     }
     for (n, biases) in samples.biases.iter().enumerate() {
         writer.add_copied(format!("samples.biases{n}"), biases);

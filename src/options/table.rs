@@ -119,7 +119,7 @@ options! {
         "Rank of each mode, or one for all; auto: by data size";
     epochs: u64, OptionKind::Integer(0, 1_000_000), "30", NOT_GIBBS,
         "Maximum number of passes over the entries (not gibbs)";
-    eta: Option<f64>, OptionKind::Real(0.0, 1e6), "auto", SGD,
+    eta: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", SGD,
         "Initial learning rate of SGD";
     schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square", SGD,
         "Learning rate schedule: square (to 0) or inverse";

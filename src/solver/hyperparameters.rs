@@ -138,7 +138,9 @@ fn resolve_eta_and_penalty(
     let deviation = standardization.deviation;
     o.lambda_reg
         .get_or_insert(PENALTY * noise_fraction * deviation * weights.penalty);
-    o.eta.get_or_insert(ETA / deviation / weights.mean);
+    let eta = ETA / deviation / weights.mean;
+    // The deviation of denormal values has an infinite inverse.
+    o.eta.get_or_insert(eta.min(f64::MAX));
 }
 
 /// Corrections that make the chosen options independent of the scale of the entries' weights.

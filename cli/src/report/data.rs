@@ -214,7 +214,7 @@ fn length_histogram(counts: &[u64]) -> Vec<(String, u64)> {
     }
     let first = bins.iter().position(|&rows| rows > 0).unwrap_or(0);
     let bars = bins.iter().enumerate().skip(first).map(|(k, &rows)| {
-        let (low, high) = (1u64 << k, (1u64 << k) * 2 - 1);
+        let (low, high) = (1u64 << k, u64::MAX >> (63 - k));
         let label = match k {
             0 => "1".into(),
             1..=6 => format!("{low}–{high}"),
