@@ -177,7 +177,7 @@ mod tests {
                 values: &values,
                 weights,
             };
-            let csr = ModeCsr::new(0, entries).unwrap();
+            let csr = ModeCsr::new(0, entries, &()).unwrap();
             let len = lines * LANES;
             let rows: Vec<f32> = (0..5 * len).map(|_| uniform()).collect();
             let contracted: Vec<f32> = (0..len).map(|_| uniform()).collect();

@@ -3,7 +3,11 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::progress::{Monitor, check_cancelled};
 use crate::try_alloc::{try_collect, try_to_vec, try_zeroed};
+
+/// Number of entries between two polls for a cancellation. Each takes a few memory accesses that miss the cache.
+const ENTRIES_PER_POLL: usize = 1 << 20;
 
 /// Entries in coordinate form, borrowed: the input of [`ModeCsr::new`].
 #[derive(Clone, Copy)]
@@ -41,7 +45,11 @@ impl ModeCsr {
     ///
     /// # Panics
     /// If the slices disagree in length or a row index is out of range.
-    pub(crate) fn new(mode: usize, entries: CooSlices<'_>) -> Result<ModeCsr> {
+    pub(crate) fn new(
+        mode: usize,
+        entries: CooSlices<'_>,
+        monitor: &dyn Monitor,
+    ) -> Result<ModeCsr> {
         let CooSlices {
             row_counts,
             rows,
@@ -74,23 +82,30 @@ impl ModeCsr {
         for &m in other_modes.iter().rev().chain([&mode]) {
             row_starts = try_zeroed(row_counts[m] + 1, "rows")?;
             let row = |p: u32| rows[p as usize * order + m] as usize;
-            permutation
-                .iter()
-                .for_each(|&p| row_starts[row(p) + 1] += 1);
+            for part in permutation.chunks(ENTRIES_PER_POLL) {
+                check_cancelled(monitor)?;
+                part.iter().for_each(|&p| row_starts[row(p) + 1] += 1);
+            }
             for i in 0..row_counts[m] {
                 row_starts[i + 1] += row_starts[i];
             }
             let mut next = try_to_vec(&row_starts, "rows")?;
-            for &p in &permutation {
-                let slot = &mut next[row(p)];
-                sorted[*slot] = p;
-                *slot += 1;
+            for part in permutation.chunks(ENTRIES_PER_POLL) {
+                check_cancelled(monitor)?;
+                for &p in part {
+                    let slot = &mut next[row(p)];
+                    sorted[*slot] = p;
+                    *slot += 1;
+                }
             }
             std::mem::swap(&mut permutation, &mut sorted);
         }
         drop(sorted);
         let mut records: Vec<u32> = try_zeroed(rows.len(), "indices")?;
         for (i, &p) in permutation.iter().enumerate() {
+            if i % ENTRIES_PER_POLL == 0 {
+                check_cancelled(monitor)?;
+            }
             let record = &mut records[i * order..][..order];
             for (slot, &m) in other_modes.iter().enumerate() {
                 record[slot] = rows[p as usize * order + m];

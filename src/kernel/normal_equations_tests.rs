@@ -119,7 +119,7 @@ fn check_data(data: &TestData, full: bool) {
             values: &data.values,
             weights: &data.weights,
         };
-        let csr = ModeCsr::new(mode, entries).unwrap();
+        let csr = ModeCsr::new(mode, entries, &()).unwrap();
         assert_eq!((csr.len(), csr.row_count()), (count, row_counts[mode]));
         let rank = ranks[mode];
         let mut s = RandomStream::new(&[9, mode as u64]);

@@ -222,7 +222,9 @@ impl Source<'_> {
         let full = match matrix.kind {
             MatrixKind::Full => {
                 let unobserved = standardization.unobserved_values(m, columns.len())?;
-                Some(FullMatrix::new(rows.len(), entries.shuffled(), unobserved)?)
+                let entries = entries.shuffled();
+                let monitor = self.monitor;
+                Some(FullMatrix::new(rows.len(), entries, unobserved, monitor)?)
             }
             _ => None,
         };

@@ -23,6 +23,7 @@ use crate::kernel::{CooSlices, ModeCsr};
 use crate::linalg::dot;
 use crate::model::FactorMatrix;
 use crate::parallel::ThreadPool;
+use crate::progress::Monitor;
 
 /// Number of rows that a thread takes at a time.
 const ROWS_PER_TASK: usize = 128;
@@ -52,6 +53,7 @@ impl FullMatrix {
         rows: usize,
         entries: &Shuffled,
         unobserved_values: Vec<f32>,
+        monitor: &dyn Monitor,
     ) -> Result<FullMatrix> {
         let limits = [rows, unobserved_values.len()];
         let entries = CooSlices {
@@ -60,7 +62,7 @@ impl FullMatrix {
             values: &entries.values,
             weights: &[],
         };
-        let csr = |mode| ModeCsr::new(mode, entries);
+        let csr = |mode| ModeCsr::new(mode, entries, monitor);
         Ok(FullMatrix {
             by_row: Arc::new(csr(0)?),
             by_column: Arc::new(csr(1)?),

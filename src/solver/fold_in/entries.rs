@@ -102,7 +102,7 @@ pub(super) fn tensor_entries(
         values: &values,
         weights: &weights,
     };
-    ModeCsr::new(input.mode, entries)
+    ModeCsr::new(input.mode, entries, monitor)
 }
 
 /// Groups the entries of each matrix by new row, with scaled values, and counts them in `summary`.
@@ -155,7 +155,7 @@ pub(super) fn matrix_entries(
             values: &values,
             weights: &weights,
         };
-        grouped.push(ModeCsr::new(0, entries)?);
+        grouped.push(ModeCsr::new(0, entries, monitor)?);
     }
     Ok(grouped)
 }

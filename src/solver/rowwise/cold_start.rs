@@ -276,7 +276,7 @@ impl<'a> MatrixEntries<'a> {
             weights: &weights,
         };
         Ok(MatrixEntries {
-            csr: Arc::new(ModeCsr::new(0, entries)?),
+            csr: Arc::new(ModeCsr::new(0, entries, pool.monitor())?),
             columns,
             weight,
             full_matrix: None,

@@ -36,13 +36,13 @@ pub(super) struct Measurement {
 }
 
 impl HoldoutEntries {
-    pub(super) fn new(entries: CooSlices<'_>) -> Result<HoldoutEntries> {
+    pub(super) fn new(entries: CooSlices<'_>, pool: &ThreadPool<'_>) -> Result<HoldoutEntries> {
         let row_counts = entries.row_counts;
         // The mode with the fewest rows has the longest rows, which are the fastest.
         let mode = (0..row_counts.len())
             .min_by_key(|&m| row_counts[m])
             .unwrap_or(0);
-        let csr = ModeCsr::new(mode, entries)?;
+        let csr = ModeCsr::new(mode, entries, pool.monitor())?;
         Ok(HoldoutEntries {
             mode,
             tasks: RowTasks::all(&[&csr])?,

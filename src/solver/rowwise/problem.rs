@@ -111,7 +111,8 @@ impl RowwiseProblem {
         pool: &ThreadPool<'_>,
     ) -> Result<RowwiseProblem> {
         let order = tensor.row_counts.len();
-        let group = |(): &mut (), n| ModeCsr::new(n, tensor);
+        let stop = pool.stop();
+        let group = |(): &mut (), n| ModeCsr::new(n, tensor, stop);
         let by_mode: Vec<ModeCsr> = pool.try_map(order, || Ok(()), group)?;
         let (mut matrices, mut graphs) = (Vec::new(), Vec::new());
         for (number, input) in inputs.iter().enumerate() {
@@ -123,7 +124,7 @@ impl RowwiseProblem {
                     adjacency: Adjacency::new(tensor.row_counts[input.mode], rows, values)?,
                 });
             } else {
-                matrices.push(RowwiseMatrix::new(number, input)?);
+                matrices.push(RowwiseMatrix::new(number, input, pool)?);
             }
         }
         let tasks_of_mode = |n: usize| {
@@ -257,13 +258,13 @@ impl RowwiseProblem {
 }
 
 impl RowwiseMatrix {
-    fn new(number: usize, input: &MatrixInput<'_>) -> Result<RowwiseMatrix> {
+    fn new(number: usize, input: &MatrixInput<'_>, pool: &ThreadPool<'_>) -> Result<RowwiseMatrix> {
         let entries = input.entries;
         let (by_row, by_column) = match &input.full {
             Some(full) => (full.by_row.clone(), full.by_column.clone()),
             None => (
-                Arc::new(ModeCsr::new(0, entries)?),
-                Arc::new(ModeCsr::new(1, entries)?),
+                Arc::new(ModeCsr::new(0, entries, pool.monitor())?),
+                Arc::new(ModeCsr::new(1, entries, pool.monitor())?),
             ),
         };
         let weight = |i: usize| f64::from(entries.weights.get(i).copied().unwrap_or(1.0));

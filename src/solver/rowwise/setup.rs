@@ -87,7 +87,7 @@ impl RowwiseSolver {
         }
         let holdout = |entries: Option<&Entries>| {
             let entries = entries.filter(|e| is_gibbs && e.len() > 0);
-            let holdout = entries.map(|entries| holdout_entries(entries, model, scaling));
+            let holdout = entries.map(|entries| holdout_entries(entries, model, scaling, pool));
             holdout.transpose()
         };
         let mut solver = RowwiseSolver {
@@ -212,6 +212,7 @@ fn holdout_entries(
     entries: &Entries,
     model: &Model,
     scaling: ValueScaling,
+    pool: &ThreadPool<'_>,
 ) -> Result<HoldoutEntries> {
     let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len() + 1).collect();
     let is_weighted = entries.is_weighted();
@@ -224,12 +225,13 @@ fn holdout_entries(
         values.push(value);
         weights.extend(is_weighted.then_some(weight));
     });
-    HoldoutEntries::new(CooSlices {
+    let entries = CooSlices {
         row_counts: &row_counts,
         rows: &rows,
         values: &scaling.scaled(&values)?,
         weights: &weights,
-    })
+    };
+    HoldoutEntries::new(entries, pool)
 }
 
 /// Copies the biases of another model, divided by `scale` and centered, where both models have a row.

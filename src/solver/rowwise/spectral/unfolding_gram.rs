@@ -274,7 +274,7 @@ mod tests {
             values,
             weights,
         };
-        ModeCsr::new(0, entries).unwrap()
+        ModeCsr::new(0, entries, &()).unwrap()
     }
 
     fn columns(rows: &[u32], values: &[f32], weights: &[f32], threads: usize) -> Option<Vec<f32>> {
