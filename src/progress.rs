@@ -1,7 +1,7 @@
 //! Progress reports and cancellation of long operations.
 //!
 //! A long operation polls its [`Monitor`] on the thread that called it; worker threads poll a [`StopFlag`]. The work between
-//! two polls is bounded by [`OPERATIONS_PER_POLL`]: loops whose steps are cheap poll after [`steps_per_poll`] of them.
+//! two polls is bounded by `OPERATIONS_PER_POLL`: loops whose steps are cheap poll after `steps_per_poll` of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
