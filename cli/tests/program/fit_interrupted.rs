@@ -235,18 +235,23 @@ fn the_time_limit_counts_preparations() {
         format!("{} {}\n", row.join(" "), i % 4)
     };
     dir.file("t.tns", (0..50).map(line).collect::<String>());
-    // The initial values of a core of 8^8 entries take many times the half second that preparations may last beyond the limit.
+    // The initial values of a core of 8^8 entries take longer than the limit. Preparations may last half a second beyond it:
+    // on a fast machine they end before, and the first epoch is cut short.
     let fit = "fit --tensor=@t.tns --model=tucker --rank=8 --time-limit=0.01 -o@m.s3m";
     let arguments: Vec<&str> = fit.split(' ').collect();
     let ran = run(expand_paths(&dir, &arguments));
-    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(
-        ran.stderr
-            .contains("the time was up before the first epoch"),
-        "{}",
-        ran.stderr
-    );
-    assert!(!dir.join("m.s3m").exists());
+    let (out, error) = (&ran.stdout, &ran.stderr);
+    if ran.code == Some(2) {
+        assert!(
+            error.contains("the time was up before the first epoch"),
+            "{error}"
+        );
+        assert!(!dir.join("m.s3m").exists());
+    } else {
+        assert_eq!(ran.code, Some(0), "{error}");
+        let is_first = |n: u32| out.contains(&format!("stopped (time-limit) after {n} epoch"));
+        assert!(is_first(0) || is_first(1), "{out}");
+    }
 }
 
 /// Returns whether a process has a handler for SIGINT or has ended.
