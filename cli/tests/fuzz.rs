@@ -1,6 +1,10 @@
 //! The short form of fuzzing: every target on its corpus and on seeded mutations of it. `fuzz/run` is the long form.
 //!
-//! A process of its own, because a target changes the current folder.
+//! Targets change the current folder of the process, so this is a program of its own with a single test.
+//!
+//! ```text
+//! S3CMTF_BLESS=1 cargo test --release -p s3cmtf-cli --test fuzz   # writes the seeds of all targets into fuzz/corpus
+//! ```
 
 #[path = "../../fuzz/targets/mod.rs"]
 mod targets;
@@ -10,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
 use targets::mutation::{Random, mutate, mutate_bytes};
-use targets::{TARGETS, Target};
+use targets::{Seeds, TARGETS, Target};
 
 /// Mutations of each file of a corpus.
 const MUTATIONS: u64 = 40;
@@ -40,6 +44,17 @@ fn corpus_folder(target: &Target) -> PathBuf {
     workspace_root().join("fuzz/corpus").join(target.name)
 }
 
+/// Writes the seeds of a target into its corpus. Other files of the corpus, such as inputs that failed once, stay.
+fn write_seeds(target: &Target, seeds: &Seeds) {
+    let folder = corpus_folder(target);
+    fs::create_dir_all(&folder).unwrap();
+    for (name, bytes) in seeds {
+        let len = bytes.len();
+        assert!(len <= 8192, "{} {name}: {len} bytes", target.name);
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+}
+
 /// Runs a target and returns whether the input was accepted. If it panics, the input is printed.
 fn run(target: &Target, what: &str, input: &[u8], folder: &Path) -> bool {
     let result = catch_unwind(AssertUnwindSafe(|| (target.run)(input, folder)));
@@ -63,7 +78,6 @@ fn for_each_target(work: impl Fn(&Target, &Path) + Sync) {
     std::env::set_current_dir(workspace_root()).unwrap();
 }
 
-/// One test, because a target changes the current folder of the process.
 #[test]
 fn targets_run_on_their_seeds_corpora_and_mutations() {
     for_each_target(|target, folder| {
@@ -79,6 +93,9 @@ fn targets_run_on_their_seeds_corpora_and_mutations() {
             target.name
         );
 
+        if std::env::var_os("S3CMTF_BLESS").is_some() {
+            write_seeds(target, &seeds);
+        }
         let corpus = corpus(target);
         assert!(corpus.len() >= count, "the corpus of {}", target.name);
         for (name, original) in &corpus {
@@ -94,24 +111,4 @@ fn targets_run_on_their_seeds_corpora_and_mutations() {
             }
         }
     });
-}
-
-/// Writes the inputs to start from. Inputs that failed once stay.
-#[test]
-#[ignore = "writes into fuzz/corpus"]
-fn write_corpora() {
-    let scratch = tempfile::tempdir().unwrap();
-    for target in &TARGETS {
-        let folder = corpus_folder(target);
-        fs::create_dir_all(&folder).unwrap();
-        for (name, bytes) in (target.seeds)(scratch.path()) {
-            assert!(
-                bytes.len() <= 8192,
-                "{} {name}: {}",
-                target.name,
-                bytes.len()
-            );
-            fs::write(folder.join(name), bytes).unwrap();
-        }
-    }
 }

@@ -37,7 +37,11 @@ pub fn run(input: &[u8], folder: &Path) -> bool {
     }
     let view = file.view();
     let valid = report.out_of_range.count == 0 && report.not_finite.count == 0;
-    assert_eq!(summarize(&view, &()).is_ok(), valid);
+    // Statistics do not depend on weights, so a bad weight is no error there.
+    match summarize(&view, &()) {
+        Ok(_) => assert!(valid || view.weights().is_some()),
+        Err(e) => assert!(!valid, "{e}"),
+    }
     let copy = folder.join("copy.coo");
     let written = format::write(&view, &copy, None, &());
     if valid {

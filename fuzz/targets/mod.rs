@@ -3,8 +3,11 @@
 //! A target fails by a panic, a sanitizer's report, too much memory or too much time. It panics if accepted input does not
 //! survive a round trip, or if a saved model cannot be loaded, which is the case if it holds a value that is not finite.
 //!
-//! Two programs run them: `fuzz/src/main.rs` with libFuzzer, and `cli/tests/fuzz.rs` with seeded mutations as a part of the
-//! tests. Limits of sizes are applied after parsing, so that they do not hide the defects of a parser.
+//! Two programs use them. `fuzz/src/main.rs` is the fuzzer, with libFuzzer. `cli/tests/fuzz.rs` is a test, with mutations from
+//! fixed seeds.
+//!
+//! A target may refuse an input that is too large to process quickly, but only after parsing, so that the parser still sees
+//! every input.
 
 mod batch;
 mod checkpoint;

@@ -1,4 +1,7 @@
-//! Mutations of inputs. Those of files with checksums repair them afterwards, since almost nothing else would be read.
+//! Mutations of inputs.
+//!
+//! After a mutation of a file with checksums they are computed again. Otherwise the reader would refuse nearly every mutated
+//! file at its checksums, and the code behind them would not be tested.
 
 use super::forged_model::ForgedModel;
 

@@ -46,11 +46,14 @@ pub fn run(input: &[u8], folder: &Path) -> bool {
         return false;
     }
     write_helpers(folder);
+    // In a folder of their own, so that options cannot name an output of this run as an input.
+    let outputs = folder.join("outputs");
+    fs::create_dir_all(&outputs).unwrap();
     let mut random = Random(u64::from(*pieces));
     let plain = converted(
         reader(text.to_vec(), 0, 0),
         &options,
-        &folder.join("plain.coo"),
+        &outputs.join("plain.coo"),
     );
     let gzipped = gzip(text, flags & MEMBERS != 0, &mut random);
     let small = usize::from(flags & SMALL_READS) * (1 + random.below(40));
@@ -61,7 +64,7 @@ pub fn run(input: &[u8], folder: &Path) -> bool {
         let _ = converted(
             reader(gzipped, small, 0),
             &options,
-            &folder.join("damaged.coo"),
+            &outputs.join("damaged.coo"),
         );
         return false;
     }
@@ -69,9 +72,9 @@ pub fn run(input: &[u8], folder: &Path) -> bool {
     let pieces = converted(
         reader(gzipped, small, 7),
         &options,
-        &folder.join("pieces.coo"),
+        &outputs.join("pieces.coo"),
     );
-    // Text that is gzip already would be compressed twice.
+    // An input that begins like a gzip file is read as one, so its compressed form would be compressed twice.
     if !text.starts_with(&[0x1f, 0x8b]) {
         assert_eq!(plain.is_some(), pieces.is_some(), "gzipped or plain");
         if let (Some(plain), Some(pieces)) = (&plain, &pieces) {
