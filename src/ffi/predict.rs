@@ -327,7 +327,6 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate(
         let (model, view) = (of(model)?, entries_of(coo)?);
         // SAFETY: a struct of the caller, for this call; rejected before the work.
         unsafe { require_struct(evaluation, "evaluation") }?;
-        model.check_order(&view)?;
         let threads = self::threads(threads, "threads")?;
         let found = evaluate(model, &view, model.range(), threads, &Token(cancel))?;
         let own = Evaluation {

@@ -38,6 +38,11 @@ impl BiasModel {
 }
 
 impl Predict for BiasModel {
+    /// The mean alone predicts tensors of any order.
+    fn predicted_order(&self) -> Option<usize> {
+        (!self.modes.is_empty()).then_some(self.modes.len())
+    }
+
     /// Rows without training entries have bias 0.
     fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64> {
         let bias = |((rows, biases), &i): (&(Arc<RowMap>, Vec<f64>), &u32)| {

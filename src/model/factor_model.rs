@@ -39,18 +39,22 @@ pub struct Model {
     pub(crate) core_prior_mean: Vec<f32>,
 }
 
+/// Returns an error if `view` does not have `order` modes, those of a model.
+pub(crate) fn check_order(order: usize, view: &CooView<'_>) -> Result<()> {
+    if view.order() == order {
+        return Ok(());
+    }
+    Err(Error::argument(format!(
+        "{}: has {} modes, the model has {order}",
+        view.name(),
+        view.order(),
+    )))
+}
+
 impl Model {
     /// Returns an error if the number of modes of `view` differs from that of the model.
     pub fn check_order(&self, view: &CooView<'_>) -> Result<()> {
-        if view.order() == self.order() {
-            return Ok(());
-        }
-        Err(Error::argument(format!(
-            "{}: has {} modes, the model has {}",
-            view.name(),
-            view.order(),
-            self.order()
-        )))
+        check_order(self.order(), view)
     }
 
     /// Returns the number of modes.
@@ -224,8 +228,7 @@ impl Model {
         };
         self.mean = samples.mean;
         for (mode, biases) in self.modes.iter_mut().zip(&samples.biases) {
-            let unscaled = biases.iter().map(|&b| f64::from(b) * samples.scale);
-            mode.biases = unscaled.map(|b| b as f32).collect();
+            mode.biases = biases.iter().map(|&b| samples.unscale(b)).collect();
         }
     }
 

@@ -35,6 +35,7 @@ pub use predictor::Predict;
 pub use quantized_rows::QuantizedRows;
 
 pub(crate) use checkpoint::{Checkpoint, load_checkpoint, save_checkpoint};
+pub(crate) use factor_model::check_order;
 pub(crate) use factors::RowPrior;
 pub(crate) use snapshot::ParameterSnapshot;
 pub(crate) use unseen_rows::UnseenRows;

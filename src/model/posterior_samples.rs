@@ -82,11 +82,20 @@ impl PosteriorSamples {
         self.conditional_mode
     }
 
-    /// Returns whether every value is finite.
+    /// Returns a standardized bias in the scale of the original values.
+    pub(super) fn unscale(&self, bias: f32) -> f32 {
+        (f64::from(bias) * self.scale) as f32
+    }
+
+    /// Returns whether every value is finite, also in the scale of the original values.
     pub(super) fn is_finite(&self) -> bool {
         self.mean.is_finite()
             && self.scale.is_finite()
-            && self.biases.iter().flatten().all(|b| b.is_finite())
+            && self
+                .biases
+                .iter()
+                .flatten()
+                .all(|&b| self.unscale(b).is_finite())
             && self.iter().all(|s| {
                 let mut rows = s
                     .modes

@@ -3,6 +3,9 @@
 use crate::error::Result;
 use crate::try_alloc::try_with_capacity;
 
+/// Largest absolute value of the integers.
+const MAX_QUANTIZED: f32 = i16::MAX as f32;
+
 /// Rows of 16-bit integers with one scale per row. They take half the memory of floats; the rounding error is at most
 /// 1/65534 of the largest absolute value of the row.
 #[derive(Clone, Default)]
@@ -18,18 +21,17 @@ pub struct QuantizedRows {
 impl QuantizedRows {
     /// Quantizes contiguous rows of `row_len` values each.
     pub(crate) fn quantize(row_len: usize, rows: &[f32]) -> Result<QuantizedRows> {
-        const MAX: f32 = i16::MAX as f32;
         let mut scales = try_with_capacity(rows.len() / row_len.max(1), "rows")?;
         let mut quantized = try_with_capacity(rows.len(), "row elements")?;
         for row in rows.chunks_exact(row_len) {
             let largest = row.iter().fold(0.0f32, |m, x| m.max(x.abs()));
-            let scale = largest / MAX;
+            let scale = largest / MAX_QUANTIZED;
             // A row whose scale underflows becomes a row of zeros.
             let inverse = if scale.is_normal() { 1.0 / scale } else { 0.0 };
             scales.push(if inverse > 0.0 { scale } else { 0.0 });
             quantized.extend(
                 row.iter()
-                    .map(|x| (x * inverse).round().clamp(-MAX, MAX) as i16),
+                    .map(|x| (x * inverse).round().clamp(-MAX_QUANTIZED, MAX_QUANTIZED) as i16),
             );
         }
         Ok(QuantizedRows {
@@ -81,9 +83,11 @@ impl QuantizedRows {
         f32::from(self.quantized[(row + 1) * self.row_len - 1]) * self.scales[row]
     }
 
-    /// Returns whether every scale is finite.
+    /// Returns whether every value is finite.
     pub(super) fn is_finite(&self) -> bool {
-        self.scales.iter().all(|s| s.is_finite())
+        // -MAX_QUANTIZED - 1 is never written, but a file may hold it.
+        let largest = MAX_QUANTIZED + 1.0;
+        self.scales.iter().all(|s| (s * largest).is_finite())
     }
 }
 
@@ -107,5 +111,18 @@ mod tests {
             }
             assert_eq!(quantized.last_value(i), out[2]);
         }
+        assert!(quantized.is_finite());
+    }
+
+    #[test]
+    fn rows_that_overflow_are_not_finite() {
+        let overflowing = QuantizedRows {
+            row_len: 1,
+            scales: vec![f32::MAX / 1e4],
+            quantized: vec![i16::MAX],
+        };
+        assert!(!overflowing.is_finite());
+        let largest = QuantizedRows::quantize(1, &[f32::MAX / 2.0]).unwrap();
+        assert!(largest.is_finite());
     }
 }

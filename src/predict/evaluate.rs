@@ -3,7 +3,7 @@
 use super::parallel_chunks::{ChunkRun, Positions, not_finite};
 use crate::error::Result;
 use crate::format::CooView;
-use crate::model::Predict;
+use crate::model::{Predict, check_order};
 use crate::progress::Monitor;
 use crate::value_range::ValueRange;
 
@@ -73,6 +73,9 @@ pub fn evaluate(
     threads: usize,
     monitor: &dyn Monitor,
 ) -> Result<Evaluation> {
+    if let Some(order) = model.predicted_order() {
+        check_order(order, view)?;
+    }
     let mut totals = ErrorSums::default();
     let run = ChunkRun {
         threads,
@@ -144,6 +147,28 @@ mod tests {
     fn with_diagonal(values: &[f64], test: impl Fn(&CooView<'_>)) {
         let column: Vec<u32> = (0..values.len() as u32).map(|i| i % 100).collect();
         test(&CooView::new("t", &[100, 100], &[&column, &column], Values::F64(values)).unwrap());
+    }
+
+    #[test]
+    fn entries_of_another_order_are_an_error() {
+        struct Order3;
+        impl Predict for Order3 {
+            fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64> {
+                Ok(|index: &[u32]| f64::from(index[2]))
+            }
+
+            fn predicted_order(&self) -> Option<usize> {
+                Some(3)
+            }
+        }
+        with_diagonal(&[1.0], |view| {
+            let e = evaluate(&Order3, view, ValueRange::UNBOUNDED, 1, &()).err();
+            let message = e.unwrap().to_string();
+            assert!(
+                message.contains("has 2 modes, the model has 3"),
+                "{message}"
+            );
+        });
     }
 
     #[test]

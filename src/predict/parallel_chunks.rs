@@ -79,9 +79,10 @@ impl ChunkRun<'_> {
 
     /// Evaluates a function at the index of every position.
     ///
-    /// `evaluator` makes the function, once per chunk; it takes about `operations` multiply-adds. Each chunk starts with a default `T`, to which `add` adds the
-    /// positions and their values in order. `take` receives the chunks in order, on the calling thread. The first error
-    /// in the order of the positions ends the work. A single thread or chunk runs on the calling thread.
+    /// `evaluator` makes the function, once per chunk. A call of the function takes about `operations` multiply-adds. Each
+    /// chunk starts with a default `T`, to which `add` adds the positions and their values in order. `take` receives the
+    /// chunks in order, on the calling thread. The first error in the order of the positions ends the work. A single thread
+    /// or chunk runs on the calling thread.
     pub(super) fn map<T: Default + Send, V, F: FnMut(&[u32]) -> V>(
         &self,
         evaluator: impl Fn() -> Result<F> + Sync,

@@ -13,6 +13,10 @@ use crate::simd::AlignedVec;
 use crate::simd::Level;
 
 impl Predict for Model {
+    fn predicted_order(&self) -> Option<usize> {
+        Some(self.order())
+    }
+
     /// A row that the model does not have is replaced by the mean row of its mode. A model with posterior samples
     /// predicts the mean over the samples.
     ///
