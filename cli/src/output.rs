@@ -148,8 +148,9 @@ pub(crate) fn printable(name: &str) -> Cow<'_, str> {
 
 /// Replaces control characters that satisfy `is_unsafe`.
 fn replace_if(text: &str, is_unsafe: fn(char) -> bool) -> Cow<'_, str> {
-    // Most texts have none, which bytes show faster than characters. U+0080 to U+009F begin with 0xC2 in UTF-8. Without
-    // iterators, whose methods would be calls in a program that is compiled with little optimization.
+    // Most texts have no control characters, and a loop over bytes finds that out faster than one over characters. U+0080 to
+    // U+009F begin with 0xC2 in UTF-8. This crate is compiled with little optimization, which leaves the methods of
+    // iterators as calls, so the loop uses an index.
     let bytes = text.as_bytes();
     let mut i = 0;
     while i < bytes.len() && bytes[i] >= b' ' && bytes[i] != 0x7f && bytes[i] != 0xc2 {

@@ -132,53 +132,26 @@ impl<'a> ListPrinter<'a> {
 
     /// Prints indices from 1, and ids and names for the modes that have them.
     fn print_csv(&self, given: &[(usize, u32)], list: &[RankedRow], out: &mut Output) {
-        let has_names = |mode: usize| self.names.of_mode(mode).is_some();
         if self.printed == 0 {
-            let columns = |title: &str, mode: usize| {
-                let id = if self.names.has_ids(mode) {
-                    format!("{title}_id,")
-                } else {
-                    String::new()
-                };
-                let name = if has_names(mode) {
-                    format!("{title}_name,")
-                } else {
-                    String::new()
-                };
-                format!("{title},{id}{name}")
-            };
-            let given = given
-                .iter()
-                .map(|&(mode, _)| columns(&format!("mode{}", mode + 1), mode));
-            let head: String = given.collect();
-            out.line(format!(
-                "{head}place,{}{}",
-                columns("row", self.mode),
-                self.score
-            ));
+            let mut head = String::new();
+            for &(mode, _) in given {
+                let title = format!("mode{}", mode + 1);
+                let labels = csv_label_columns(self.names, mode, &title);
+                let _ = write!(head, "{title},{labels}");
+            }
+            let labels = csv_label_columns(self.names, self.mode, "row");
+            out.line(format!("{head}place,row,{labels}{}", self.score));
         }
-        // The id and the name of a row, if its mode has such.
-        let labels = |mode: usize, index: u32| {
-            let mut fields = String::new();
-            if self.names.has_ids(mode) {
-                fields.push_str(&csv_field(self.names.id(mode, index).unwrap_or_default()));
-                fields.push(',');
-            }
-            if has_names(mode) {
-                fields.push_str(&csv_field(self.names.name(mode, index).unwrap_or_default()));
-                fields.push(',');
-            }
-            fields
-        };
         let mut query = String::new();
         for &(mode, index) in given {
-            let labels = labels(mode, index);
+            let labels = csv_labels(self.names, mode, index);
             let _ = write!(query, "{},{labels}", u64::from(index) + 1);
         }
         let mut lines = String::new();
         for (place, r) in list.iter().enumerate() {
             let (place, row) = (place + 1, u64::from(r.index) + 1);
-            let (labels, score) = (labels(self.mode, r.index), r.score as f32);
+            let labels = csv_labels(self.names, self.mode, r.index);
+            let score = r.score as f32;
             let _ = writeln!(lines, "{query}{place},{row},{labels}{score}");
         }
         out.data_lines(&lines);
@@ -215,8 +188,34 @@ impl<'a> ListPrinter<'a> {
     }
 }
 
+/// Returns the CSV columns with the ids and the names of a mode that has them, each followed by a comma.
+pub(crate) fn csv_label_columns(names: &RowNames, mode: usize, title: &str) -> String {
+    let mut columns = String::new();
+    if names.has_ids(mode) {
+        let _ = write!(columns, "{title}_id,");
+    }
+    if names.of_mode(mode).is_some() {
+        let _ = write!(columns, "{title}_name,");
+    }
+    columns
+}
+
+/// Returns the fields of a row in the columns of [`csv_label_columns`].
+pub(crate) fn csv_labels(names: &RowNames, mode: usize, index: u32) -> String {
+    let mut fields = String::new();
+    if names.has_ids(mode) {
+        fields.push_str(&csv_field(names.id(mode, index).unwrap_or_default()));
+        fields.push(',');
+    }
+    if names.of_mode(mode).is_some() {
+        fields.push_str(&csv_field(names.name(mode, index).unwrap_or_default()));
+        fields.push(',');
+    }
+    fields
+}
+
 /// Returns a CSV field, quoted if it contains separators, quotes or line ends.
-pub(crate) fn csv_field(field: &str) -> Cow<'_, str> {
+fn csv_field(field: &str) -> Cow<'_, str> {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\"")).into()
     } else {

@@ -20,7 +20,7 @@ use crate::output::{
     Output, format_count, format_integer, format_number, format_p_value, printable,
 };
 use crate::progress::Progress;
-use crate::row_lists::csv_field;
+use crate::row_lists::{csv_label_columns, csv_labels};
 use crate::row_names::{NameArguments, column_names, id_or_number, row_json};
 
 /// Cluster the rows of a mode
@@ -245,30 +245,14 @@ impl ClusterPrinter<'_> {
     }
 
     fn print_csv(&self, found: &Clusters, out: &mut Output) {
-        let has_ids = self.names.has_ids(found.mode);
-        let has_names = self.names.of_mode(found.mode).is_some();
-        out.line(format!(
-            "row,{}{}cluster,distance",
-            if has_ids { "row_id," } else { "" },
-            if has_names { "row_name," } else { "" }
-        ));
+        let columns = csv_label_columns(self.names, found.mode, "row");
+        out.line(format!("row,{columns}cluster,distance"));
         for (c, cluster) in found.clusters.iter().enumerate() {
             for m in &cluster.members {
-                let field = |is_present: bool, text: Option<&str>| {
-                    if is_present {
-                        format!("{},", csv_field(text.unwrap_or_default()))
-                    } else {
-                        String::new()
-                    }
-                };
-                let id = field(has_ids, self.names.id(found.mode, m.index));
-                let name = field(has_names, self.names.name(found.mode, m.index));
-                let row = u64::from(m.index) + 1;
-                out.data_lines(&format!(
-                    "{row},{id}{name}{},{}\n",
-                    c + 1,
-                    m.distance as f32
-                ));
+                let labels = csv_labels(self.names, found.mode, m.index);
+                let (row, cluster) = (u64::from(m.index) + 1, c + 1);
+                let distance = m.distance as f32;
+                out.data_lines(&format!("{row},{labels}{cluster},{distance}\n"));
             }
         }
     }
