@@ -765,29 +765,31 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_file(const char *path, const char *option
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_new(const s3cmtf_problem *problem, const s3cmtf_options *options,
     s3cmtf_fit **fit, s3cmtf_error *error);
 
-/** Sets the entries on which the test RMSE is measured after every epoch; they do not influence the fit. NULL for none. */
+/** Sets the entries on which the test RMSE is measured after every epoch; they do not influence the fit. NULL removes them. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_test(s3cmtf_fit *fit, const s3cmtf_coo *test, s3cmtf_error *error);
 
-/** Sets the validation entries, which select the best epoch and, with the option "patience", stop the fit. NULL for none. */
+/** Sets the validation entries, which select the best epoch and, with the option "patience", stop the fit. NULL
+  *  removes them. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_valid(s3cmtf_fit *fit, const s3cmtf_coo *valid, s3cmtf_error *error);
 
-/** Sets a model to start from; rows that it does not contain are initialized. NULL for none. */
+/** Sets a model to start from; rows that it does not contain are initialized. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_init(s3cmtf_fit *fit, const s3cmtf_model *model, s3cmtf_error *error);
 
-/** Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL for
-  *  none. */
+/** Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL
+  *  removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_checkpoint(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
 
 /** Sets a checkpoint to resume from. Data and options must be those of the interrupted fit; only "epochs", "samples",
-  *  "threads", "pin", "kernel", "time_limit" and "checkpoint_every" may differ. s3cmtf_model_load() and
-  *  s3cmtf_model_get_options() return the options of a checkpoint. NULL for none. */
+  *  "threads", "pin", "kernel", "time_limit" and "checkpoint_every" may differ. A checkpoint is a model file:
+  *  s3cmtf_model_load() and s3cmtf_model_get_options() tell its options. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_resume(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
 
 /** Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with
-  *  S3CMTF_CANCELLED; later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL for none. */
+  *  S3CMTF_CANCELLED; later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL
+  *  removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_cancel(s3cmtf_fit *fit, const s3cmtf_cancel *cancel, s3cmtf_error *error);
 
-/** Sets the callback of s3cmtf_fit_run(), to which `user` is passed. NULL for none. */
+/** Sets the callback of s3cmtf_fit_run(), to which `user` is passed. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_callback(s3cmtf_fit *fit, s3cmtf_progress_callback callback, void *user,
     s3cmtf_error *error);
 
@@ -803,7 +805,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_get_progress(const s3cmtf_fit *fit, s3cmt
     s3cmtf_error *error);
 
 /** Waits until a fit in the background ends, for at most `seconds` (negative: without limit). Writes 1 to `running` if it is
-  *  still running, else 0. Several threads may wait at the same time. */
+  *  still running and 0 if it has ended. Several threads may wait at the same time. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_wait(const s3cmtf_fit *fit, double seconds, int32_t *running,
     s3cmtf_error *error);
 
@@ -882,18 +884,18 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_new(const s3cmtf_problem *problem, const
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_range(s3cmtf_tune *tune, const char *name, const char *range,
     s3cmtf_error *error);
 
-/** Sets the file in which the state of the search is saved and replaced atomically. NULL for none. */
+/** Sets the file in which the state of the search is saved and replaced atomically. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_checkpoint(s3cmtf_tune *tune, const char *path, s3cmtf_error *error);
 
 /** Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. NULL
-  *  for none. */
+  *  removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_resume(s3cmtf_tune *tune, const char *path, s3cmtf_error *error);
 
 /** Sets a token that ends the search from any thread with the trials evaluated so far, or with S3CMTF_CANCELLED if there are
-  *  none. NULL for none. */
+  *  none. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_cancel(s3cmtf_tune *tune, const s3cmtf_cancel *cancel, s3cmtf_error *error);
 
-/** Sets the callback of s3cmtf_tune_run(), to which `user` is passed. NULL for none. */
+/** Sets the callback of s3cmtf_tune_run(), to which `user` is passed. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_callback(s3cmtf_tune *tune, s3cmtf_trial_callback callback, void *user,
     s3cmtf_error *error);
 

@@ -105,7 +105,7 @@ pub extern "C" fn s3cmtf_fit_new(
     })
 }
 
-/// Sets the entries on which the test RMSE is measured after every epoch; they do not influence the fit. NULL for none.
+/// Sets the entries on which the test RMSE is measured after every epoch; they do not influence the fit. NULL removes them.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_test(
@@ -119,7 +119,8 @@ pub extern "C" fn s3cmtf_fit_set_test(
     })
 }
 
-/// Sets the validation entries, which select the best epoch and, with the option "patience", stop the fit. NULL for none.
+/// Sets the validation entries, which select the best epoch and, with the option "patience", stop the fit. NULL
+/// removes them.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_valid(
@@ -133,7 +134,7 @@ pub extern "C" fn s3cmtf_fit_set_valid(
     })
 }
 
-/// Sets a model to start from; rows that it does not contain are initialized. NULL for none.
+/// Sets a model to start from; rows that it does not contain are initialized. NULL removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_init(
@@ -147,8 +148,8 @@ pub extern "C" fn s3cmtf_fit_set_init(
     })
 }
 
-/// Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL for
-/// none.
+/// Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL
+/// removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_fit_set_checkpoint(
@@ -164,8 +165,8 @@ pub unsafe extern "C" fn s3cmtf_fit_set_checkpoint(
 }
 
 /// Sets a checkpoint to resume from. Data and options must be those of the interrupted fit; only "epochs", "samples",
-/// "threads", "pin", "kernel", "time_limit" and "checkpoint_every" may differ. s3cmtf_model_load() and
-/// s3cmtf_model_get_options() return the options of a checkpoint. NULL for none.
+/// "threads", "pin", "kernel", "time_limit" and "checkpoint_every" may differ. A checkpoint is a model file:
+/// s3cmtf_model_load() and s3cmtf_model_get_options() tell its options. NULL removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_fit_set_resume(
@@ -181,7 +182,8 @@ pub unsafe extern "C" fn s3cmtf_fit_set_resume(
 }
 
 /// Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with
-/// S3CMTF_CANCELLED; later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL for none.
+/// S3CMTF_CANCELLED; later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL
+/// removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_cancel(
@@ -195,7 +197,7 @@ pub extern "C" fn s3cmtf_fit_set_cancel(
     })
 }
 
-/// Sets the callback of s3cmtf_fit_run(), to which `user` is passed. NULL for none.
+/// Sets the callback of s3cmtf_fit_run(), to which `user` is passed. NULL removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_fit_set_callback(
@@ -269,7 +271,7 @@ pub unsafe extern "C" fn s3cmtf_fit_get_progress(
 }
 
 /// Waits until a fit in the background ends, for at most `seconds` (negative: without limit). Writes 1 to `running` if it is
-/// still running, else 0. Several threads may wait at the same time.
+/// still running and 0 if it has ended. Several threads may wait at the same time.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_wait(

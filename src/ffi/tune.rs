@@ -195,7 +195,7 @@ pub unsafe extern "C" fn s3cmtf_tune_set_range(
     })
 }
 
-/// Sets the file in which the state of the search is saved and replaced atomically. NULL for none.
+/// Sets the file in which the state of the search is saved and replaced atomically. NULL removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_set_checkpoint(
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn s3cmtf_tune_set_checkpoint(
 }
 
 /// Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. NULL
-/// for none.
+/// removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_set_resume(
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn s3cmtf_tune_set_resume(
 }
 
 /// Sets a token that ends the search from any thread with the trials evaluated so far, or with S3CMTF_CANCELLED if there are
-/// none. NULL for none.
+/// none. NULL removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_tune_set_cancel(
@@ -241,7 +241,7 @@ pub extern "C" fn s3cmtf_tune_set_cancel(
     })
 }
 
-/// Sets the callback of s3cmtf_tune_run(), to which `user` is passed. NULL for none.
+/// Sets the callback of s3cmtf_tune_run(), to which `user` is passed. NULL removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_set_callback(
