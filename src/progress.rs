@@ -52,7 +52,7 @@ impl StopFlag {
         self.is_requested.store(true, Ordering::Relaxed);
     }
 
-    /// Makes the flag usable for another computation.
+    /// Withdraws the request, so that another computation can use the flag.
     pub(crate) fn clear(&self) {
         self.is_requested.store(false, Ordering::Relaxed);
     }
@@ -68,16 +68,48 @@ impl Monitor for StopFlag {
 /// code, and rarely enough that polls cost nothing.
 pub(crate) const OPERATIONS_PER_POLL: usize = 1 << 26;
 
-/// Operations that the time of a normal sample is worth.
+/// Cost of a sample of the normal distribution, in operations.
 pub(crate) const OPERATIONS_PER_NORMAL_SAMPLE: usize = 64;
 
-/// Operations that the time of a memory access with a large stride is worth.
+/// Cost of a memory access with a large stride, in operations.
 pub(crate) const OPERATIONS_PER_STRIDED_ENTRY: usize = 8;
 
 /// Returns the number of steps between two polls for a cancellation if each step takes `cost` operations.
 #[inline]
 pub(crate) fn steps_per_poll(cost: usize) -> usize {
     (OPERATIONS_PER_POLL / cost.max(1)).max(1)
+}
+
+/// Polls for a cancellation in a loop, as often as the cost of its steps requires.
+pub(crate) struct StepPolls<'m> {
+    monitor: &'m dyn Monitor,
+    /// Operations of a step.
+    cost: usize,
+    /// Steps until the next poll.
+    steps_left: usize,
+}
+
+impl<'m> StepPolls<'m> {
+    /// Polls `monitor`; each step takes `cost` operations.
+    pub(crate) fn new(monitor: &'m dyn Monitor, cost: usize) -> StepPolls<'m> {
+        StepPolls {
+            monitor,
+            cost,
+            steps_left: 0,
+        }
+    }
+
+    /// Call before each step. Returns [`Error::Cancelled`] if the monitor asks to stop.
+    #[inline]
+    pub(crate) fn step(&mut self) -> Result<()> {
+        if self.steps_left == 0 {
+            check_cancelled(self.monitor)?;
+            self.steps_left = steps_per_poll(self.cost);
+        }
+        self.steps_left -= 1;
+        count_operations(self.cost);
+        Ok(())
+    }
 }
 
 /// Returns [`Error::Cancelled`] if the monitor asks to stop.

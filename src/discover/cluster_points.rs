@@ -15,7 +15,7 @@ use super::prediction_metric::prediction_metric;
 use crate::error::Result;
 use crate::linalg::{Eigen, symmetric_eigen};
 use crate::model::{FactorMatrix, Model};
-use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
+use crate::progress::{Monitor, StepPolls};
 
 /// The distances between rows that are clustered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,15 +76,13 @@ fn prediction_transform(
 ) -> Result<Vec<f64>> {
     let rank = model.shape().ranks()[mode];
     let covariance = covariance(&model.modes()[mode].factor, rows, rank, monitor)?;
-    let rows_per_poll = steps_per_poll(rank * rank);
+    let mut polls = StepPolls::new(monitor, rank * rank);
     let own = ParameterView::own(model);
     let mut terms = vec![prediction_metric(model, &own, mode, &[], monitor)?];
     for matrix in model.matrices().iter().filter(|m| m.mode == mode) {
         let mut gram = vec![0.0f64; rank * rank];
         for c in 0..matrix.factor.len() {
-            if c % rows_per_poll == 0 {
-                check_cancelled(monitor)?;
-            }
+            polls.step()?;
             let v = matrix.factor.row(c);
             for (line, &x) in gram.chunks_exact_mut(rank).zip(v) {
                 let add = |(s, &y): (&mut f64, &f32)| *s += f64::from(x) * f64::from(y);
@@ -121,12 +119,9 @@ fn covariance(
     }
     let mut covariance = vec![0.0f64; rank * rank];
     let mut centred = vec![0.0f64; rank];
-    let rows_per_poll = steps_per_poll(rank * rank);
-    for (i, &r) in rows.iter().enumerate() {
-        if i % rows_per_poll == 0 {
-            check_cancelled(monitor)?;
-        }
-        count_operations(rank * rank);
+    let mut polls = StepPolls::new(monitor, rank * rank);
+    for &r in rows {
+        polls.step()?;
         let values = factor.row(r as usize).iter().zip(&mean);
         let subtract = |(x, (&u, m)): (&mut f64, (&f32, &f64))| *x = f64::from(u) - m;
         centred.iter_mut().zip(values).for_each(subtract);

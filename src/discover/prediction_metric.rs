@@ -10,7 +10,7 @@ use super::parameter_view::ParameterView;
 use crate::error::Result;
 use crate::kernel::CoreKind;
 use crate::model::Model;
-use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
+use crate::progress::{Monitor, StepPolls};
 use crate::try_alloc::{CORE_ENTRIES, try_collect, try_zeroed};
 
 /// Returns the matrix M of a mode, row-major with J_n columns: u M v^T is the mean product of the predictions of rows u
@@ -51,12 +51,9 @@ pub(super) fn prediction_metric(
         product = mode_product(&product, shape.ranks(), *n, moment, monitor)?;
     }
     let stride: usize = shape.ranks()[mode + 1..].iter().product();
-    let entries_per_poll = steps_per_poll(rank);
+    let mut polls = StepPolls::new(monitor, rank);
     for (position, &g) in core.iter().enumerate() {
-        if position % entries_per_poll == 0 {
-            check_cancelled(monitor)?;
-        }
-        count_operations(rank);
+        polls.step()?;
         let i = position / stride % rank;
         let first = position - i * stride;
         for j in 0..rank {
@@ -76,16 +73,13 @@ fn mode_product(
 ) -> Result<Vec<f64>> {
     let (rank, stride) = (ranks[n], ranks[n + 1..].iter().product::<usize>());
     let mut out: Vec<f64> = try_zeroed(tensor.len(), CORE_ENTRIES)?;
-    let slices_per_poll = steps_per_poll(rank * stride);
+    let mut polls = StepPolls::new(monitor, rank * stride);
     for (block, to) in tensor
         .chunks_exact(rank * stride)
         .zip(out.chunks_exact_mut(rank * stride))
     {
         for (i, to) in to.chunks_exact_mut(stride).enumerate() {
-            if i % slices_per_poll == 0 {
-                check_cancelled(monitor)?;
-            }
-            count_operations(rank * stride);
+            polls.step()?;
             for (j, slice) in block.chunks_exact(stride).enumerate() {
                 let a = matrix[i * rank + j];
                 to.iter_mut().zip(slice).for_each(|(t, x)| *t += a * x);
@@ -115,12 +109,9 @@ pub(super) fn second_moment(
     let mut row = vec![0.0f32; rank];
     let own = &model.modes()[mode];
     let total = own.total_weight();
-    let rows_per_poll = steps_per_poll(rank * rank);
+    let mut polls = StepPolls::new(monitor, rank * rank);
     for i in (0..own.rows.len()).filter(|_| total > 0.0) {
-        if i % rows_per_poll == 0 {
-            check_cancelled(monitor)?;
-        }
-        count_operations(rank * rank);
+        polls.step()?;
         let fraction = own.row_weight(i) / total;
         parameters.read(mode, i, &mut row);
         // Slices of equal length: the compiler then drops the bounds checks and vectorizes.

@@ -18,7 +18,7 @@ use super::prediction_metric::prediction_metric;
 use super::top_k::RankedRow;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::progress::{Monitor, check_cancelled, steps_per_poll};
+use crate::progress::{Monitor, StepPolls};
 use crate::simd::Level;
 use crate::try_alloc::try_zeroed;
 
@@ -126,11 +126,9 @@ impl<'a> NormalizedRows<'a> {
         let (mut row, mut product) = (vec![0.0f32; rank], vec![0.0f64; rank]);
         for parameters in &parameters {
             let metric = prediction_metric(model, parameters, mode, &[], monitor)?;
-            let rows_per_poll = steps_per_poll(rank * rank);
+            let mut polls = StepPolls::new(monitor, rank * rank);
             for (i, norm) in norms.iter_mut().enumerate() {
-                if i % rows_per_poll == 0 {
-                    check_cancelled(monitor)?;
-                }
+                polls.step()?;
                 parameters.read(mode, i, &mut row);
                 matrix_vector(&metric, &row, &mut product);
                 *norm += dot(&product, &row);

@@ -23,7 +23,7 @@ pub struct ConversionReport {
     pub header: Header,
     /// Names files written beside it: mode (from 0), path, number of names.
     pub names: Vec<(usize, PathBuf, usize)>,
-    /// Rows of the text that have no entry.
+    /// Lines of the text that have no entry.
     pub skipped: SkippedLines,
     /// What is probably not as intended, and the option that would help.
     pub warnings: Vec<String>,

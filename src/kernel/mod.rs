@@ -112,7 +112,7 @@ pub(crate) use hogwild_walk::{EntryWalk, HogwildSettings};
 pub(crate) use mode_csr::{CooSlices, ModeCsr};
 pub(crate) use mode_product::ModeProducts;
 pub(crate) use nearest::{Lanes, nearest};
-pub(crate) use normal_equations::NormalEquations;
+pub(crate) use normal_equations::{BiasedRow, NormalEquations};
 pub(crate) use partials::{OtherMode, Partials, PartialsScratch};
 pub(crate) use row_cache::RowCache;
 pub(crate) use row_partition::RowPartition;

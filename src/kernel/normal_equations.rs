@@ -98,6 +98,12 @@ impl NormalEquations {
     }
 }
 
+/// A row of the updated mode and its bias.
+pub(crate) struct BiasedRow<'a> {
+    pub row: &'a [f32],
+    pub bias: f32,
+}
+
 impl Partials<'_> {
     /// Adds the sums over `entries` to `equations`. The sums are incomplete if `stop` is requested.
     pub(crate) fn accumulate(
@@ -165,18 +171,19 @@ impl Partials<'_> {
         }
     }
 
-    /// Writes the residual r - bias - d . row of each of `entries`, all of one `row` with its bias, to `out`. Those that are not computed
-    /// yet when `stop` is requested stay as they are.
+    /// Writes the residual r - bias - d . row of each of `entries`, all of one row, to `out`. Those that are not computed yet
+    /// when `stop` is requested stay as they are.
     pub(crate) fn residuals(
         &self,
         csr: &ModeCsr,
         entries: Range<usize>,
-        (row, bias): (&[f32], f32),
+        row: BiasedRow<'_>,
         scratch: &mut PartialsScratch,
         out: &mut [f32],
         stop: &StopFlag,
     ) -> Result<()> {
         self.check(csr);
+        let BiasedRow { row, bias } = row;
         assert_eq!(
             (row.len(), out.len()),
             (padded_len(self.rank), entries.len())

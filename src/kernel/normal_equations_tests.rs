@@ -1,8 +1,7 @@
 //! Normal equations compared with plain sums in `f64`.
 
+use super::{BiasedRow, CooSlices, ModeCsr, NormalEquations, OtherMode, Partials, PartialsScratch};
 use crate::progress::StopFlag;
-
-use super::{CooSlices, ModeCsr, NormalEquations, OtherMode, Partials, PartialsScratch};
 use crate::random::RandomStream;
 use crate::simd::Level;
 use crate::simd::padded_len;
@@ -217,7 +216,17 @@ fn check_data(data: &TestData, full: bool) {
                 let mut out = vec![0.0; all.len()];
                 let stop = StopFlag::new();
                 partials
-                    .residuals(&csr, all, (&u, 0.25), &mut scratch, &mut out, &stop)
+                    .residuals(
+                        &csr,
+                        all,
+                        BiasedRow {
+                            row: &u,
+                            bias: 0.25,
+                        },
+                        &mut scratch,
+                        &mut out,
+                        &stop,
+                    )
                     .unwrap();
                 residuals.sort_by(f64::total_cmp);
                 out.sort_by(f32::total_cmp);

@@ -2,7 +2,7 @@
 
 use super::vector::dot;
 use crate::error::Result;
-use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
+use crate::progress::{Monitor, StepPolls, count_operations};
 
 /// Initial relative increase of the diagonal in [`regularized_cholesky`]; each retry multiplies it by ten.
 const INITIAL_REGULARIZATION: f64 = 1e-6;
@@ -73,12 +73,9 @@ pub(crate) fn solve_lower_transposed(size: usize, l: &[f64], b: &mut [f64]) {
 pub(crate) fn inverse(size: usize, a: &[f64], monitor: &dyn Monitor) -> Result<Vec<f64>> {
     let l = cholesky(size, a).unwrap_or_else(|| regularized_cholesky(size, a));
     let mut inverse = vec![0.0; size * size];
-    let rows_per_poll = steps_per_poll(2 * size * size);
+    let mut polls = StepPolls::new(monitor, 2 * size * size);
     for (i, row) in inverse.chunks_exact_mut(size).enumerate() {
-        if i % rows_per_poll == 0 {
-            check_cancelled(monitor)?;
-        }
-        count_operations(2 * size * size);
+        polls.step()?;
         row[i] = 1.0;
         solve_lower(size, &l, row);
         solve_lower_transposed(size, &l, row);

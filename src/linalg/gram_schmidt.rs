@@ -5,7 +5,7 @@
 
 use super::vector::{add_scaled, dot, norm, scale_to_norm};
 use crate::error::Result;
-use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
+use crate::progress::{Monitor, StepPolls};
 use crate::random::RandomStream;
 
 /// A column whose norm falls below this fraction of its original norm is linearly dependent on those before.
@@ -22,12 +22,9 @@ fn subtract_components(
     coefficients: &mut [f64],
     monitor: &dyn Monitor,
 ) -> Result<()> {
-    let directions_per_poll = steps_per_poll(2 * column.len());
-    for (k, (total, direction)) in coefficients.iter_mut().zip(basis).enumerate() {
-        if k % directions_per_poll == 0 {
-            check_cancelled(monitor)?;
-        }
-        count_operations(2 * column.len());
+    let mut polls = StepPolls::new(monitor, 2 * column.len());
+    for (total, direction) in coefficients.iter_mut().zip(basis) {
+        polls.step()?;
         let component = dot(column, direction);
         *total += component;
         add_scaled(column, -component, direction);

@@ -1,7 +1,7 @@
 //! Eigenvalues and eigenvectors of symmetric matrices by cyclic Jacobi rotations.
 
 use crate::error::Result;
-use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
+use crate::progress::{Monitor, StepPolls};
 use crate::sort::stable_sort_by;
 
 /// Operations of a rotation per element of a row. A column is strided, so that each of its elements counts for several.
@@ -67,9 +67,7 @@ pub(crate) fn jacobi(
     let mut vectors = vec![0.0; size * size];
     (0..size).for_each(|i| vectors[i * size + i] = 1.0);
     let total: f64 = a.iter().map(|x| x * x).sum();
-    let operations_per_rotation = OPERATIONS_PER_ELEMENT * size;
-    let rotations_per_poll = steps_per_poll(operations_per_rotation);
-    let mut rotations = 0;
+    let mut polls = StepPolls::new(monitor, OPERATIONS_PER_ELEMENT * size);
     for _ in 0..tolerance.sweeps {
         let off_diagonal: f64 = (0..size * size)
             .filter(|k| k / size != k % size)
@@ -84,11 +82,7 @@ pub(crate) fn jacobi(
                 if x == 0.0 || x * x < tolerance.negligible * total {
                     continue;
                 }
-                if rotations % rotations_per_poll == 0 {
-                    check_cancelled(monitor)?;
-                }
-                rotations += 1;
-                count_operations(operations_per_rotation);
+                polls.step()?;
                 let theta = (a[q * size + q] - a[p * size + p]) / (2.0 * x);
                 let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
                 let c = 1.0 / (t * t + 1.0).sqrt();

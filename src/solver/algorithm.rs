@@ -238,14 +238,14 @@ pub(super) fn default_evaluation_error(
 }
 
 /// Normalizes the columns of a non-negative model, or orthonormalizes the factors of a Tucker model if the option
-/// `orthogonal` is set. No prediction changes, also if it is cancelled.
+/// `orthogonal` is set. Predictions do not change, even if a cancellation ends it early.
 pub(super) fn canonical_form(
     model: &mut Model,
     options: &Options,
     monitor: &dyn Monitor,
 ) -> Result<()> {
     if options.nonneg {
-        reparametrization::normalise_columns(model, monitor)
+        reparametrization::normalize_columns(model, monitor)
     } else if options.orthogonal && options.model == ModelKind::Tucker {
         reparametrization::orthogonalize(model, monitor)
     } else {

@@ -20,7 +20,7 @@ use crate::try_alloc::{try_collect, try_zeroed};
 use crate::value_range::ValueRange;
 
 /// Solves for the biases of `standardization`, given the residuals of the model on `entries`. Returns the squared errors
-/// after the update. If it is cancelled, some biases are updated.
+/// after the update. After a cancellation only some biases have been updated.
 pub(super) fn update_biases(
     model: &Model,
     entries: &Entries,

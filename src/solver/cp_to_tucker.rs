@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::linalg::{regularized_cholesky, solve_lower, solve_lower_transposed, symmetric_eigen};
 use crate::model::{FactorMatrix, Model};
 use crate::parallel::ThreadPool;
-use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
+use crate::progress::{Monitor, StepPolls, check_cancelled, count_operations, steps_per_poll};
 use crate::try_alloc::{CORE_ENTRIES, try_with_capacity};
 
 /// Fills `to`, a model of zeros with a full core and the same rows, with the truncated HOSVD of the CP model `from`. Factor
@@ -170,12 +170,9 @@ impl Basis {
     ) -> Result<()> {
         let stride = to.stride();
         let rows = to.as_mut_slice()?.chunks_exact_mut(stride);
-        let rows_per_poll = steps_per_poll(self.rank * self.size);
+        let mut polls = StepPolls::new(monitor, self.rank * self.size);
         for (i, row) in rows.enumerate() {
-            if i % rows_per_poll == 0 {
-                check_cancelled(monitor)?;
-            }
-            count_operations(self.rank * self.size);
+            polls.step()?;
             for (k, x) in row[..self.size].iter_mut().enumerate() {
                 let each = from.row(i).iter().enumerate();
                 let products =
@@ -195,12 +192,9 @@ impl Basis {
     ) -> Result<()> {
         let stride = to.stride();
         let rows = to.as_mut_slice()?.chunks_exact_mut(stride);
-        let rows_per_poll = steps_per_poll(self.coordinates.len());
+        let mut polls = StepPolls::new(monitor, self.coordinates.len());
         for (i, row) in rows.enumerate() {
-            if i % rows_per_poll == 0 {
-                check_cancelled(monitor)?;
-            }
-            count_operations(self.coordinates.len());
+            polls.step()?;
             for (x, weights) in row.iter_mut().zip(self.coordinates.chunks_exact(self.rank)) {
                 let each = from.row(i).iter().zip(weights);
                 *x = each.map(|(&v, w)| f64::from(v) * w).sum::<f64>() as f32;

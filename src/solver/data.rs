@@ -382,7 +382,7 @@ impl MatrixUsage {
             .map(|((counts, mode), &full)| {
                 let row = |(&matrix_entries, &entries): (&u64, &u64)| FullMatrixRow {
                     penalty: match entries {
-                        // A row without tensor entries is penalized as one of one entry.
+                        // A row without tensor entries is penalized like a row with one entry.
                         0 => (penalty.of_row(1.0) * full as f64 / matrix_entries as f64) as f32,
                         _ => 0.0,
                     },

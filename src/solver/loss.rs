@@ -235,7 +235,7 @@ pub(super) fn objective(
     for (n, mode) in model.modes.iter().enumerate() {
         // The mean row at the end is no parameter.
         let rows = &mode.factor.as_slice()[..mode.rows.len() * mode.factor.stride()];
-        // A row without tensor entries is penalized as one of one entry.
+        // A row without tensor entries is penalized like a row with one entry.
         let weight = |i: usize| match mode.counts[i] {
             0 => data.penalty.of_row(1.0),
             _ => data.penalty.of_row(mode.row_weight(i)),

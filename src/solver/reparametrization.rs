@@ -5,14 +5,14 @@ use crate::error::Result;
 use crate::kernel::{CoreKind, CoreShape};
 use crate::linalg::qr;
 use crate::model::{FactorMatrix, Model, RowPrior};
-use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
+use crate::progress::{Monitor, StepPolls, check_cancelled};
 use crate::simd::padded_len;
 use crate::try_alloc::{CORE_ENTRIES, try_collect, try_zeroed};
 
 /// Makes the columns of every factor orthonormal: with U(n) = Q R, sets U(n) <- Q, G <- G x_n R, and
 /// V <- V R^T for every matrix coupled to mode n.
 ///
-/// Predictions stay the same if it is cancelled: of each mode, everything or nothing changes.
+/// A cancellation ends it between two modes, so that predictions stay the same.
 pub(super) fn orthogonalize(model: &mut Model, monitor: &dyn Monitor) -> Result<()> {
     for n in 0..model.order() {
         let count = model.modes[n].rows.len();
@@ -125,16 +125,13 @@ fn multiply_core(
     let dense = shape.dense_core(core)?;
     let inner: usize = shape.ranks()[n + 1..].iter().product();
     let mut out: Vec<f32> = try_zeroed(dense.len(), CORE_ENTRIES)?;
-    let rows_per_poll = steps_per_poll(rank * inner);
+    let mut polls = StepPolls::new(monitor, rank * inner);
     for (to, from) in out
         .chunks_exact_mut(rank * inner)
         .zip(dense.chunks_exact(rank * inner))
     {
         for a in 0..rank {
-            if a % rows_per_poll == 0 {
-                check_cancelled(monitor)?;
-            }
-            count_operations(rank * inner);
+            polls.step()?;
             for k in 0..inner {
                 let sum: f64 = (0..rank)
                     .map(|j| r[a * rank + j] * f64::from(from[j * inner + k]))
@@ -155,16 +152,13 @@ fn multiply_rows(
 ) -> Result<FactorMatrix> {
     let mut products = FactorMatrix::zeros(rows.len(), rank)?;
     let stride = rows.stride();
-    let rows_per_poll = steps_per_poll(rank * rank);
+    let mut polls = StepPolls::new(monitor, rank * rank);
     for (i, out) in products
         .as_mut_slice()?
         .chunks_exact_mut(stride)
         .enumerate()
     {
-        if i % rows_per_poll == 0 {
-            check_cancelled(monitor)?;
-        }
-        count_operations(rank * rank);
+        polls.step()?;
         let row = rows.row(i);
         for (a, o) in out[..rank].iter_mut().enumerate() {
             *o = (0..rank)
@@ -231,8 +225,8 @@ pub(super) fn column_norms(model: &Model, n: usize) -> Vec<f64> {
 /// Scales the columns of every factor to norm 1. Their norms move into the core, and the columns of coupled
 /// matrices are rescaled with their mode. Columns of zeros stay.
 ///
-/// Predictions stay the same if it is cancelled: of each mode, everything or nothing changes.
-pub(super) fn normalise_columns(model: &mut Model, monitor: &dyn Monitor) -> Result<()> {
+/// A cancellation ends it between two modes, so that predictions stay the same.
+pub(super) fn normalize_columns(model: &mut Model, monitor: &dyn Monitor) -> Result<()> {
     for n in 0..model.order() {
         let scales: Vec<f64> = column_norms(model, n)
             .iter()

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::kernel::Lanes;
 use crate::linalg::symmetric_eigen;
-use crate::progress::{Monitor, check_cancelled, count_operations, steps_per_poll};
+use crate::progress::{Monitor, StepPolls};
 use crate::random::RandomStream;
 use crate::simd::LANES;
 use crate::simd::Level;
@@ -55,12 +55,9 @@ impl PointSet {
             }
         };
         let mut scatter = vec![0.0f64; width * width];
-        let rows_per_poll = steps_per_poll(2 * width * width.max(rank));
+        let mut polls = StepPolls::new(monitor, 2 * width * width.max(rank));
         for i in 0..count {
-            if i % rows_per_poll == 0 {
-                check_cancelled(monitor)?;
-            }
-            count_operations(2 * width * width.max(rank));
+            polls.step()?;
             transform_row(i, &mut row, &mut point);
             for (line, &x) in scatter.chunks_exact_mut(width).zip(&point) {
                 let add = |(s, y): (&mut f64, &f64)| *s += x * y;
@@ -82,9 +79,7 @@ impl PointSet {
         let level = Level::choose(None)?;
         let mut points = PointSet::zeros(count, width, level)?;
         for i in 0..count {
-            if i % rows_per_poll == 0 {
-                check_cancelled(monitor)?;
-            }
+            polls.step()?;
             transform_row(i, &mut row, &mut point);
             for (j, axis) in axes.chunks_exact(width).enumerate() {
                 let coordinate: f64 = axis.iter().zip(&point).map(|(a, t)| a * t).sum();

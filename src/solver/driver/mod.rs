@@ -4,9 +4,10 @@
 //! entries). Out: the model and a summary, or a paused fit that can go on later.
 //!
 //! Open `fit.rs` first: it prepares the data, the starting values and the algorithm. `epochs.rs` is the loop over epochs.
-//! `fit_monitor.rs` decides when the fit is cancelled or out of time. `schedule.rs` gives the learning rate and the number of epochs, `measure.rs` the errors, `divergence.rs` the limits
-//! beyond which the fit is rolled back. `baseline.rs` keeps biases and scales consistent. `checkpoints.rs` and
-//! `checkpoint_restore.rs` save and restore a fit; `finalize.rs` selects and completes the model that is returned.
+//! `fit_monitor.rs` decides when the fit is cancelled or out of time. `schedule.rs` gives the learning rate and the number
+//! of epochs, `measure.rs` the errors, `divergence.rs` the limits beyond which the fit is rolled back. `baseline.rs` keeps
+//! biases and scales consistent. `checkpoints.rs` and `checkpoint_restore.rs` save and restore a fit; `finalize.rs` selects
+//! and completes the model that is returned.
 //!
 //! The driver never resolves options. Its callers do: `solver::fit`, `gibbs_init` and `tune`.
 

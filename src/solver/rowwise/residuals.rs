@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::data_term::DataTerm;
 use super::row_tasks::{RowTask, RowTasks};
 use crate::error::Result;
-use crate::kernel::PartialsScratch;
+use crate::kernel::{BiasedRow, PartialsScratch};
 use crate::parallel::ThreadPool;
 use crate::simd::padded_len;
 
@@ -44,8 +44,14 @@ pub(super) fn map_residuals<T: Send>(
             let out = &mut residuals[entries.start - range.start..entries.end - range.start];
             let bias = biases.get(row).copied().unwrap_or(0.0);
             let row = &rows[row * width..(row + 1) * width];
-            term.partials
-                .residuals(term.csr, entries, (row, bias), scratch, out, stop)?;
+            term.partials.residuals(
+                term.csr,
+                entries,
+                BiasedRow { row, bias },
+                scratch,
+                out,
+                stop,
+            )?;
         }
         Ok(reduce(range, residuals))
     })

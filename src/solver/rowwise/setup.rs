@@ -193,7 +193,7 @@ fn build_problem(
     };
     let mut problem = RowwiseProblem::new(&model.shape, tensor, &inputs, settings, pool)?;
     for (mode, target) in model.modes.iter().zip(&data.prior_means) {
-        // A row without tensor entries is penalized as one with a single entry.
+        // A row without tensor entries is penalized like a row with one entry.
         let weight = |i: usize| match mode.counts[i] {
             0 => 1.0,
             _ => mode.row_weight(i),

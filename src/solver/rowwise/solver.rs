@@ -28,8 +28,8 @@ impl RowwiseSolver {
     }
 
     /// Runs sweep `number`, counted from 1. `als` subtracts `biases` from the values; `gibbs` samples its own. Returns the
-    /// sum of squared errors on the training entries in units of the data (0 for `als`). After an error, also if it is
-    /// cancelled, the model is unusable.
+    /// sum of squared errors on the training entries in units of the data (0 for `als`). After an error or a
+    /// cancellation the model is unusable.
     pub(in crate::solver) fn sweep(
         &mut self,
         model: &mut Model,

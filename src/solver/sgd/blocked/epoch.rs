@@ -30,7 +30,8 @@ pub(in crate::solver) struct EpochOutcome {
 }
 
 impl FitInputs<'_> {
-    /// Runs one epoch. `stream_id` identifies its random streams. If it is cancelled, the parameters are partly updated.
+    /// Runs one epoch. `stream_id` identifies its random streams. If the fit is cancelled during
+    /// the epoch, only a part of the updates has been applied.
     pub(in crate::solver) fn run_epoch(
         &self,
         model: &mut Model,

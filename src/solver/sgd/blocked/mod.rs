@@ -39,7 +39,7 @@
 //! The calling thread polls for cancellation while the workers run, and sets their stop flag. Workers finish the block at hand.
 //! The last one to arrive at the next barrier reads the flag, and all return; a worker that waits for another block reads it
 //! too. A panic of a worker cancels the barrier, so that the others return, and then reaches the caller. The epoch returns
-//! `None`. The parameters are then partly updated, with replicas not merged; the driver restores them.
+//! `None`. Then only a part of the updates has been applied and the replicas are not merged; the driver restores the parameters.
 //!
 //! # Where to start
 //! `epoch.rs` has the loop of a thread, `block_update.rs` the SGD updates of a block, `merge.rs` the merge. `algorithm.rs` is
