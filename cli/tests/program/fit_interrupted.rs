@@ -198,8 +198,8 @@ fn ctrl_c_and_time_limit_end_a_fit_within_an_epoch() {
         "@m.s3m",
     ];
     let mut limited = slow.to_vec();
-    // Preparations that take no time, so that the limit passes within the epoch.
-    limited.extend(["--start", "normal", "--time-limit", "2"]);
+    // Preparations without a fit of their own take under a second, so that the limit passes within the epoch.
+    limited.extend(["--start", "normal", "--time-limit", "6"]);
     let ran = run(expand_paths(&dir, &limited)).ok();
     assert!(
         ran.stdout.contains("stopped (time-limit) after 0 epochs"),

@@ -73,7 +73,7 @@ fn terminal_shows_a_table_and_colours() {
 #[test]
 fn terminal_shows_a_bar_with_rate_and_remaining_time() {
     let dir = generated_data("bar");
-    // Long enough for the bar, which appears after a second; the limit ends it.
+    // Long enough for the bar, which appears after a second. The limit, far beyond the preparations, ends the fit.
     let words = [
         "fit",
         "--tensor",
@@ -81,9 +81,9 @@ fn terminal_shows_a_bar_with_rate_and_remaining_time() {
         "--epochs",
         "1000000",
         "--time-limit",
-        "3",
-        "--rank",
-        "3",
+        "6",
+        "--preset",
+        "paper",
         "-o",
         "@m.s3m",
     ];
