@@ -200,6 +200,27 @@ fn library_can_be_loaded_and_unloaded_repeatedly() {
     }
 }
 
+/// The short form has 160 cycles, one for each combination of algorithm, thread, coupling and outcome.
+#[test]
+fn cycles_and_concurrent_fits_leave_nothing_behind() {
+    let is_long = std::env::var_os("S3CMTF_LONG_TESTS").is_some_and(|v| v == "1");
+    let library = LibraryFolder::new("cycles");
+    let dir = Scratch::new("cycles-files");
+    let program = library.compile(compilers()[0].0, "c99", "cycles.c");
+    let folder = dir.path().to_str().unwrap();
+    let out = run_ok(&program, [folder, if is_long { "10000" } else { "160" }]);
+    print!("{out}");
+    if out.starts_with("skipped") {
+        return;
+    }
+    assert!(out == "ok\n" || is_long && out.ends_with("\nok\n"), "{out}");
+    // An object of a few bytes that is not freed in one of 64 cycles is found.
+    let leaking = Command::new(&program)
+        .args([folder, "160", "leak"])
+        .output();
+    ProgramRun::from(leaking.unwrap()).failed(1, &["allocations"]);
+}
+
 #[test]
 fn failed_allocation_returns_a_status() {
     compile_and_run("memory.c", "c99", &[]);
