@@ -1,4 +1,4 @@
-//! The work between two polls for a cancellation is bounded, and a fit can be cancelled at every poll.
+//! The work between two polls for a cancellation is bounded, and a fit can be cancelled at any poll.
 
 use std::cell::Cell;
 
@@ -77,16 +77,18 @@ fn polling<T>(what: &str, body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A pass over these entries takes more operations than may lie between two polls, for a core of rank 6.
+/// A pass over these entries takes more operations than may lie between two polls, for a core of rank [`CORE_RANK`].
 fn entries_of_a_large_core() -> Entries {
-    Entries::random(6, 12, 4000)
+    Entries::random(6, 12, 1000)
 }
+
+const CORE_RANK: usize = 4;
 
 #[test]
 fn fits_of_a_large_core_poll_often() {
     entries_of_a_large_core().with_problem(|problem| {
         for algorithm in ALGORITHMS {
-            let options = options(algorithm, ModelKind::Tucker, 6);
+            let options = options(algorithm, ModelKind::Tucker, CORE_RANK);
             let what = format!("{algorithm:?}");
             polling(&what, || {
                 fit(problem, &options, &FitInput::default(), &mut (), &()).unwrap()
@@ -106,7 +108,7 @@ fn fitted(entries: &Entries, options: &Options) -> Model {
 #[test]
 fn predictions_of_a_large_core_poll_often() {
     let entries = entries_of_a_large_core();
-    let mut options = options(Algorithm::Opt, ModelKind::Tucker, 6);
+    let mut options = options(Algorithm::Opt, ModelKind::Tucker, CORE_RANK);
     options.start = Initialization::Normal;
     let model = fitted(&entries, &options);
     for threads in [1, 2] {
@@ -125,7 +127,7 @@ fn predictions_of_a_large_core_poll_often() {
 #[test]
 fn tuning_with_a_large_core_polls_often() {
     entries_of_a_large_core().with_problem(|problem| {
-        let mut options = options(Algorithm::Blocked, ModelKind::Tucker, 6);
+        let mut options = options(Algorithm::Blocked, ModelKind::Tucker, CORE_RANK);
         options.start = Initialization::Normal;
         let search = TuneOptions {
             trials: 1,
@@ -170,7 +172,7 @@ impl Monitor for CancelAt {
 }
 
 #[test]
-fn a_fit_can_be_cancelled_at_every_poll() {
+fn a_fit_can_be_cancelled_at_any_poll() {
     let entries = Entries::random(3, 20, 600);
     entries.with_problem(|problem| {
         for algorithm in ALGORITHMS {
@@ -199,8 +201,8 @@ fn a_fit_can_be_cancelled_at_every_poll() {
                         }
                     }
                 }
-                // Polls of a short run follow each other closely; every third is enough.
-                at += 3;
+                // All of the first polls, then one in ten percent more.
+                at += 1 + at / 10;
             }
             assert!(at > 60, "{algorithm:?}: only {at} polls");
         }

@@ -65,8 +65,8 @@ impl Monitor for StopFlag {
 }
 
 /// Most multiply-adds, or steps of similar cost, between two polls for a cancellation: at most a tenth of a second of scalar
-/// code, and rarely enough that polls cost nothing.
-pub(crate) const OPERATIONS_PER_POLL: usize = 1 << 26;
+/// code, and rarely enough that polls cost nothing. Fewer in unit tests, so that small problems take several times as many.
+pub(crate) const OPERATIONS_PER_POLL: usize = if cfg!(test) { 1 << 20 } else { 1 << 26 };
 
 /// Cost of a sample of the normal distribution, in operations.
 pub(crate) const OPERATIONS_PER_NORMAL_SAMPLE: usize = 64;

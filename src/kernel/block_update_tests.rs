@@ -483,8 +483,9 @@ fn everywhere(kind: CoreKind, ranks: &[usize], regularizer: Regularizer) {
 }
 
 #[test]
-fn order_3_at_every_rank() {
-    for rank in 1..=72 {
+fn order_3_at_many_ranks() {
+    // One and two vectors with every remainder, then the ends of three and four.
+    for rank in (1..=34).chain([47, 48, 49, 63, 64, 65, 72]) {
         everywhere(CoreKind::Full, &[rank, 3, 2], RULES[0]);
         everywhere(CoreKind::Full, &[2, rank, 3], RULES[rank % 4]);
         everywhere(CoreKind::Full, &[3, 2, rank], RULES[0]);
