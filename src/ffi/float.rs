@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use machine::Mode;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod machine {
     use std::arch::asm;
 
@@ -36,7 +36,7 @@ mod machine {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 mod machine {
     use std::arch::asm;
 
@@ -64,9 +64,9 @@ mod machine {
     }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod machine {
-    /// Not known here; the mode is left alone.
+    /// Not known here, or out of reach of Miri; the mode is left alone.
     #[derive(Clone, Copy)]
     pub struct Mode;
     pub const STANDARD: Mode = Mode;
@@ -115,7 +115,7 @@ pub(super) fn host<T>(work: impl FnOnce() -> T) -> T {
     apart(work)
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, target_arch = "x86_64", not(miri)))]
 mod tests {
     use super::*;
 

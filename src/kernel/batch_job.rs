@@ -190,6 +190,7 @@ mod tests {
 
     /// A row with millions of entries has a penalty per entry far below the rounding error of its values.
     #[test]
+    #[cfg_attr(miri, ignore = "too slow: millions of updates")]
     fn the_penalty_of_a_row_with_very_many_entries_is_not_rounded_away() {
         const ENTRIES: usize = 4_000_000;
         let (eta, penalty) = (0.001f32, 10.0 / ENTRIES as f32);

@@ -43,6 +43,8 @@ mod block_update;
 mod block_update_tests;
 mod blocking;
 mod cholesky;
+#[cfg(test)]
+mod concurrent_update_tests;
 mod conflict_free;
 mod core_penalty;
 mod core_shape;

@@ -4,7 +4,7 @@
 /// Runs `spawn` with signals blocked on the calling thread. Threads started by `spawn` inherit the mask, so a
 /// signal handler of the host runs on a thread of the host. Signals that a thread raises itself (SIGSEGV and
 /// the like) and SIGPROF stay unblocked.
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 pub(crate) fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
     use std::mem::MaybeUninit;
 
@@ -44,8 +44,8 @@ pub(crate) fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
     spawn()
 }
 
-/// Runs `spawn`: this system has no signals to block.
-#[cfg(not(unix))]
+/// Runs `spawn`: this system, and Miri, have no signals to block.
+#[cfg(any(miri, not(unix)))]
 pub(crate) fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
     spawn()
 }
