@@ -1,5 +1,8 @@
 //! Edit distance, and the nearest of a few names to a misspelt one.
 
+/// Most characters of a misspelt text that are compared with names. The time for a name is quadratic in them.
+pub(crate) const MAX_COMPARED: usize = 64;
+
 /// Returns the end of an error message that suggests the name nearest to `text`: `; did you mean 'rank'?`. Empty if no name
 /// is within an edit distance of a third of the text.
 pub(crate) fn did_you_mean<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> String {
@@ -10,8 +13,12 @@ pub(crate) fn did_you_mean<'a>(text: &str, names: impl IntoIterator<Item = &'a s
 }
 
 /// Returns the name with the smallest edit distance to `text` if that is at most a third of the text; the first of several.
+/// A text longer than [`MAX_COMPARED`] is no misspelt name.
 fn nearest<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters: Vec<char> = text.to_lowercase().chars().collect();
+    if letters.len() > MAX_COMPARED {
+        return None;
+    }
     let distances = names
         .into_iter()
         .map(|name| (edit_distance(&letters, &name.to_lowercase()), name));
@@ -23,8 +30,11 @@ fn nearest<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&
 
 /// Returns the restricted Damerau-Levenshtein distance: the number of insertions, deletions, substitutions and swaps of
 /// neighbours from `text` to `name`, or one more than the distance to a prefix of `name` if that is less.
+///
+/// Of `name` at most twice as many characters are compared as `text` has: a longer prefix is farther from the text than the
+/// empty one.
 pub(crate) fn edit_distance(text: &[char], name: &str) -> usize {
-    let name: Vec<char> = name.chars().collect();
+    let name: Vec<char> = name.chars().take(2 * text.len() + 1).collect();
     let mut before_previous = Vec::new();
     let mut previous: Vec<usize> = (0..=name.len()).collect();
     for (i, &c) in text.iter().enumerate() {
@@ -58,10 +68,13 @@ mod tests {
             ("toy stroy", "toy story", 1),
             ("toy stroy", "toy story (1995)", 2),
             ("same", "same", 0),
+            ("ab", "xyabzzzzzzzz", 3),
+            ("ab", "zzzzzzzzzzab", 3),
         ] {
             assert_eq!(distance(a, b), expected, "{a} {b}");
         }
     }
+
     #[test]
     fn nearest_names_are_suggested() {
         let names = ["algorithm", "eta", "rank", "lambda_reg", "lambda_bias"];

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::Names;
-use crate::nearest_name::edit_distance;
+use crate::nearest_name::{MAX_COMPARED, edit_distance};
 use crate::sort::stable_sort_by_key;
 
 /// The largest number of names that an error suggests.
@@ -69,8 +69,10 @@ struct Suggestions<'a> {
 
 /// Returns the best matches of a text; close ones only, if there are any. Ties go to the first rows.
 fn suggestions<'a>(names: &'a Names, text: &str) -> Suggestions<'a> {
-    let text: Vec<char> = text.to_lowercase().chars().collect();
-    let lower_text: String = text.iter().collect();
+    let lower_text = text.to_lowercase();
+    // Edits are counted for the beginning of a long text only.
+    let text: Vec<char> = lower_text.chars().take(MAX_COMPARED).collect();
+    let beginning: String = text.iter().collect();
     let max_edits = text.len().div_ceil(3);
     let mut found: Vec<(Match, &str)> = Vec::new();
     for (_, name) in names.iter() {
@@ -81,7 +83,7 @@ fn suggestions<'a>(names: &'a Names, text: &str) -> Suggestions<'a> {
             Some(_) if lower == lower_text => Match::Equal,
             Some(0) => Match::Prefix { name_len },
             Some(_) => Match::Substring { name_len },
-            None => match edit_distance(&text, &lower).min(word_distance(&lower_text, &lower)) {
+            None => match edit_distance(&text, &lower).min(word_distance(&beginning, &lower)) {
                 distance if distance <= max_edits => Match::FewEdits { distance },
                 distance => Match::ManyEdits { distance },
             },

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::factor_matrix::FactorMatrix;
 use super::factor_model::Model;
 use super::model_file::{model_sections, read_model};
-use super::section_file::{SectionFile, value_of};
+use super::section_file::{SectionFile, values_by_key};
 use super::snapshot::ParameterSnapshot;
 use crate::error::{Error, Result};
 use crate::format::OpenMode;
@@ -64,7 +64,9 @@ pub(crate) fn load_checkpoint(path: &Path) -> Result<(Model, Checkpoint)> {
     let checkpoint = Checkpoint {
         state: file.text("state")?.to_string(),
         options: file.text("options")?.to_string(),
-        library: value_of(file.text("meta")?, "library").map(String::from),
+        library: values_by_key(file.text("meta")?)
+            .get("library")
+            .map(|version| version.to_string()),
         best,
     };
     Ok((model, checkpoint))

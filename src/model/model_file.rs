@@ -3,6 +3,7 @@
 //! Section `meta` has lines `key=value` with sizes, ranks and matrices. Readers accept files of earlier versions, which
 //! lack some sections and keys; each place that allows it says so.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::factor_model::Model;
 use super::factors::{ModelMatrix, ModelMode, RowPrior};
 use super::fit_record::{EpochMetrics, FitRecord};
 use super::samples_file::{add_samples, read_samples};
-use super::section_file::{SectionFile, SectionWriter, has_magic, value_of};
+use super::section_file::{SectionFile, SectionWriter, has_magic, values_by_key};
 use crate::error::Result;
 use crate::format::{AtomicFile, MAX_DIM, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
 use crate::kernel::{CoreKind, CoreShape, MAX_ORDER};
@@ -161,7 +162,7 @@ fn epoch_from_values(values: &[f64; EPOCH_VALUES]) -> EpochMetrics {
 pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
     let meta = Meta {
         file,
-        text: file.text("meta")?,
+        values: values_by_key(file.text("meta")?),
     };
     let shape = read_shape(&meta)?;
     let dims: Vec<u64> = meta.parse_list("dims")?;
@@ -336,12 +337,13 @@ fn read_matrix(meta: &Meta<'_>, m: usize, ranks: &[usize]) -> Result<ModelMatrix
 /// The lines `key=value` of section `meta`.
 struct Meta<'a> {
     file: &'a SectionFile,
-    text: &'a str,
+    values: HashMap<&'a str, &'a str>,
 }
 
 impl<'a> Meta<'a> {
     fn find(&self, key: &str) -> Result<&'a str> {
-        value_of(self.text, key).ok_or_else(|| self.file.invalid(&format!("'{key}' is missing")))
+        let value = self.values.get(key).copied();
+        value.ok_or_else(|| self.file.invalid(&format!("'{key}' is missing")))
     }
 
     fn parse<T: FromStr>(&self, key: &str) -> Result<T> {

@@ -4,12 +4,13 @@
 //! after the other. Files of earlier versions lack `samples.weights`, `samples.matrix*`, `samples.cold*` and `samples.unseen*`.
 //! A fit that was resumed from such a file has samples without these parts, too, and writes only what all samples have.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::factor_model::Model;
 use super::posterior_samples::{PosteriorSample, PosteriorSamples};
 use super::quantized_rows::QuantizedRows;
-use super::section_file::{SectionFile, SectionWriter, value_of};
+use super::section_file::{SectionFile, SectionWriter, values_by_key};
 use super::unseen_rows::UnseenRows;
 use crate::error::{Error, Result};
 use crate::try_alloc::try_to_vec;
@@ -89,7 +90,7 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
     }
     let meta = Meta {
         file,
-        text: file.text("samples")?,
+        values: values_by_key(file.text("samples")?),
     };
     let count: usize = meta.parse("count")?;
     let has_biases: bool = meta.parse("biased")?;
@@ -202,7 +203,7 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
 /// The lines `key=value` of section `samples`.
 struct Meta<'a> {
     file: &'a SectionFile,
-    text: &'a str,
+    values: HashMap<&'a str, &'a str>,
 }
 
 impl Meta<'_> {
@@ -212,7 +213,7 @@ impl Meta<'_> {
     }
 
     fn find(&self, key: &str) -> Result<&str> {
-        value_of(self.text, key).ok_or_else(|| {
+        self.values.get(key).copied().ok_or_else(|| {
             self.file
                 .invalid(&format!("'{key}' of the samples is missing"))
         })

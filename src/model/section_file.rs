@@ -5,6 +5,7 @@
 //! unknown sections, so that later versions can add some.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -130,7 +131,8 @@ fn head_checksum(head: &[u8], table: &[u8]) -> u32 {
 pub(super) struct SectionFile {
     pub name: String,
     pub bytes: Arc<FileBytes>,
-    sections: Vec<(String, Range<usize>)>,
+    /// The byte range of each section. Of two sections with the same name the first counts.
+    sections: HashMap<String, Range<usize>>,
 }
 
 impl SectionFile {
@@ -183,7 +185,9 @@ impl SectionFile {
                 "the head of the file is damaged; copy it again",
             );
         }
-        let mut sections = Vec::new();
+        let mut sections = HashMap::new();
+        // All sections together are no longer than the file, so that the time to read it is proportional to its length.
+        let mut room = all.len() - table_end;
         for k in 0..count as usize {
             let row = HEAD_LEN + TABLE_ROW_LEN * k;
             let padded_name = &all[row..row + NAME_LEN];
@@ -201,6 +205,13 @@ impl SectionFile {
                     );
                 }
             };
+            let Some(left) = room.checked_sub(range.len()) else {
+                return bad(
+                    row + NAME_LEN,
+                    &format!("section {section} overlaps another"),
+                );
+            };
+            room = left;
             if crc32fast::hash(&all[range.clone()]) != get32(row + NAME_LEN + 16) {
                 return bad(
                     range.start,
@@ -209,7 +220,7 @@ impl SectionFile {
                     ),
                 );
             }
-            sections.push((section, range));
+            sections.entry(section).or_insert(range);
         }
         Ok(SectionFile {
             name,
@@ -220,10 +231,7 @@ impl SectionFile {
 
     /// Returns the byte range of a section, if the file has it.
     pub(super) fn range(&self, name: &str) -> Option<Range<usize>> {
-        self.sections
-            .iter()
-            .find(|(n, _)| n == name)
-            .map(|(_, r)| r.clone())
+        self.sections.get(name).cloned()
     }
 
     /// Returns the bytes of a section.
@@ -271,8 +279,11 @@ impl SectionFile {
     }
 }
 
-/// Returns the value of the line `key=value` of a text, if it has one.
-pub(super) fn value_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.lines()
-        .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+/// Returns the values of the lines `key=value` of a text by their keys. Of two lines with the same key the first counts.
+pub(super) fn values_by_key(text: &str) -> HashMap<&str, &str> {
+    let mut values = HashMap::new();
+    for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        values.entry(key).or_insert(value);
+    }
+    values
 }

@@ -54,6 +54,7 @@ mod options;
 mod resources;
 mod run;
 mod scheduler;
+mod waiting_jobs;
 
 pub use byte_size::parse_bytes;
 pub use job_reader::{JobReader, MAX_LINE_BYTES};

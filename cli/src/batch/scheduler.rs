@@ -24,6 +24,7 @@ use super::journal::Journal;
 use super::memory_estimate::estimate_bytes;
 use super::options::BatchObserver;
 use super::resources::{Allocation, ResourcePool};
+use super::waiting_jobs::WaitingJobs;
 
 /// The longest time between two checks for cancellation.
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -82,8 +83,7 @@ impl ScheduledJob {
 pub(super) struct Scheduler {
     /// All jobs, in the order of their lines.
     jobs: Vec<ScheduledJob>,
-    /// The jobs that have not started, in order.
-    waiting: Vec<usize>,
+    waiting: WaitingJobs,
     /// The number of running jobs.
     running: usize,
     /// The line of each id.
@@ -102,7 +102,7 @@ impl Scheduler {
     pub(super) fn new(journal: Journal, pool: ResourcePool) -> Scheduler {
         Scheduler {
             jobs: Vec::new(),
-            waiting: Vec::new(),
+            waiting: WaitingJobs::default(),
             running: 0,
             ids: HashMap::new(),
             dependencies: DependencyGraph::default(),
@@ -126,7 +126,7 @@ impl Scheduler {
         if let Some(error) = self.input_error.take().filter(|_| !self.interrupted) {
             return Err(error);
         }
-        for &index in &self.waiting {
+        for index in self.waiting.jobs() {
             self.jobs[index].result.reason = "cancelled".into();
         }
         let results = self.jobs.into_iter().map(|j| j.result).collect();
@@ -146,7 +146,7 @@ impl Scheduler {
             if !self.interrupted {
                 self.start_jobs(scope, context, observer)?;
             }
-            let is_complete = self.input_ended && self.waiting.is_empty();
+            let is_complete = self.input_ended && self.waiting.len() == 0;
             if self.running == 0 && (is_complete || self.interrupted) {
                 return Ok(());
             }
@@ -238,8 +238,9 @@ impl Scheduler {
                 for file in &scheduled.inputs {
                     *self.reader_counts.entry(file.clone()).or_default() += 1;
                 }
+                let has_ended = |job: usize| self.jobs[job].has_ended;
+                self.waiting.add(index, &scheduled.dependencies, has_ended);
                 self.jobs.push(scheduled);
-                self.waiting.push(index);
                 Ok(())
             }
         }
@@ -289,19 +290,12 @@ impl Scheduler {
         context: &'env BatchContext<'env>,
         observer: &mut dyn BatchObserver,
     ) -> Result<()> {
-        let mut at = 0;
-        while at < self.waiting.len() && !self.interrupted {
-            let index = self.waiting[at];
-            let resolved = match self.dependencies_satisfied(index) {
-                Ok(true) => self.resolve_settings(index, context),
-                Ok(false) => {
-                    at += 1;
-                    continue;
-                }
-                Err(failure) => Err(failure),
-            };
-            if let Err(failure) = resolved {
-                self.waiting.remove(at);
+        while let Some(index) = self.waiting.first_ready()
+            && !self.interrupted
+        {
+            let resolved = self.check_inputs_written(index);
+            if let Err(failure) = resolved.and_then(|()| self.resolve_settings(index, context)) {
+                self.waiting.remove(index);
                 failure.record(&mut self.jobs[index].result);
                 self.finish_job(index, observer)?;
                 continue;
@@ -311,38 +305,29 @@ impl Scheduler {
             let Some(allocation) = self.pool.allocate(result.threads, result.memory) else {
                 return Ok(());
             };
-            self.waiting.remove(at);
+            self.waiting.remove(index);
             self.start_job(index, allocation, scope, context, observer)?;
         }
         Ok(())
     }
 
-    /// Whether all jobs that a job depends on have ended. Returns a failure if a job that writes one of its inputs failed.
-    fn dependencies_satisfied(&self, index: usize) -> std::result::Result<bool, JobFailure> {
-        let dependencies = &self.jobs[index].dependencies;
-        let ended = |other: &usize| {
-            let job = &self.jobs[*other];
-            job.has_ended.then_some(&job.result)
-        };
-        for other in &dependencies.writers {
-            match ended(other) {
-                Some(r) if r.status == JobStatus::Failed => {
-                    let message = format!(
-                        "it needs {}, which job {:?} (line {}) did not write",
-                        r.output.display(),
-                        r.id,
-                        r.line
-                    );
-                    return Err(JobFailure::new("needs", message));
-                }
-                Some(_) => {}
-                None => return Ok(false),
-            }
+    /// Returns a failure if a job that writes an input of this one failed.
+    fn check_inputs_written(&self, index: usize) -> std::result::Result<(), JobFailure> {
+        let writers = &self.jobs[index].dependencies.writers;
+        let mut ended = writers.iter().map(|&other| &self.jobs[other]);
+        let failed = ended.find(|job| job.has_ended && job.result.status == JobStatus::Failed);
+        match failed.map(|job| &job.result) {
+            None => Ok(()),
+            Some(r) => Err(JobFailure::new(
+                "needs",
+                format!(
+                    "it needs {}, which job {:?} (line {}) did not write",
+                    r.output.display(),
+                    r.id,
+                    r.line
+                ),
+            )),
         }
-        Ok(dependencies
-            .readers
-            .iter()
-            .all(|other| ended(other).is_some()))
     }
 
     /// Resolves the options, the checkpoint and the resources of a job, once.
@@ -482,6 +467,8 @@ impl Scheduler {
     fn finish_job(&mut self, index: usize, observer: &mut dyn BatchObserver) -> Result<()> {
         let scheduled = &mut self.jobs[index];
         scheduled.has_ended = true;
+        let is_failed = scheduled.result.status == JobStatus::Failed;
+        self.waiting.job_ended(index, is_failed);
         for file in std::mem::take(&mut scheduled.inputs) {
             if let Some(count) = self.reader_counts.get_mut(&file) {
                 *count -= 1;

@@ -33,6 +33,8 @@ mod matrix_kinds;
 mod memory_limit;
 mod old_files;
 mod option_reference;
+#[cfg(target_os = "linux")]
+mod parser_complexity;
 mod pictures;
 mod recommend;
 mod rejected_files;

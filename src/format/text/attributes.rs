@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::bins::Bins;
-use super::columns::{check_distinct, column_label, find_column, load_ids};
+use super::columns::{HeaderColumns, check_distinct, load_ids};
 use super::derived::{IdRules, is_missing, list_parts};
 use super::entry::{Entry, EntryParser};
 use super::fields::quote;
@@ -294,11 +294,10 @@ fn table_columns<'a>(
     header: &csv::ByteRecord,
     d: &'a DelimitedOptions,
 ) -> std::result::Result<TableColumns<'a>, String> {
+    let header = HeaderColumns::new(header, d);
+    let width = header.header.len();
     let find = |names: &[String]| -> std::result::Result<Vec<usize>, String> {
-        names
-            .iter()
-            .map(|name| find_column(header, d, name))
-            .collect()
+        names.iter().map(|name| header.find(name)).collect()
     };
     let named = find(&d.columns)?;
     let (key, categories) = (named[0], &named[1..]);
@@ -307,14 +306,13 @@ fn table_columns<'a>(
         .copied()
         .chain(find(&d.numeric)?)
         .collect();
-    check_distinct(attributes.iter().copied().chain([key]), header.len())?;
-    let label = |&column: &usize| column_label(header, d, column);
+    check_distinct(attributes.iter().copied().chain([key]), width)?;
     Ok(TableColumns {
         key,
-        labels: attributes.iter().map(label).collect(),
-        rules: IdRules::new(header, categories, d)?,
+        labels: attributes.iter().map(|&c| header.label(c)).collect(),
+        rules: IdRules::new(&header, categories, d)?,
         attributes,
-        width: header.len(),
+        width,
     })
 }
 

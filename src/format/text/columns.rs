@@ -1,5 +1,6 @@
 //! The columns of CSV and TSV files: their roles, and the indices of ids.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use super::entry::EntryParser;
@@ -49,51 +50,66 @@ pub(super) fn entry_parser(
 /// Columns that a message lists at most.
 const MAX_LISTED: usize = 30;
 
-/// Returns the column that `reference` names, by its header or its number from 1.
-pub(super) fn find_column(
-    header: &csv::ByteRecord,
-    d: &DelimitedOptions,
-    reference: &str,
-) -> std::result::Result<usize, String> {
-    if !d.no_header
-        && let Some(at) = header
-            .iter()
-            .position(|f| f.trim_ascii() == reference.as_bytes())
-    {
-        return Ok(at);
-    }
-    match reference.parse::<usize>() {
-        Ok(number) if (1..=header.len()).contains(&number) => Ok(number - 1),
-        _ => Err(if d.no_header {
-            format!(
-                "there is no column {reference}; columns are numbered 1 to {}",
-                header.len()
-            )
-        } else {
-            let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
-            let suggestion = did_you_mean(reference, names.iter().map(|n| n.trim()));
-            let mut listed: Vec<String> = header.iter().take(MAX_LISTED).map(quote).collect();
-            if header.len() > MAX_LISTED {
-                listed.push(format!("and {} more", header.len() - MAX_LISTED));
-            }
-            format!(
-                "there is no column '{reference}'; the first line has {}{suggestion}",
-                listed.join(", ")
-            )
-        }),
-    }
+/// The columns of the first line, which are named by their header or their number from 1.
+pub(super) struct HeaderColumns<'a> {
+    pub header: &'a csv::ByteRecord,
+    options: &'a DelimitedOptions,
+    /// Of two columns with the same name the first counts.
+    by_name: HashMap<&'a [u8], usize, foldhash::fast::RandomState>,
 }
 
-/// Returns what messages call a column: its header, or its number from 1 without a header.
-pub(super) fn column_label(
-    header: &csv::ByteRecord,
-    d: &DelimitedOptions,
-    column: usize,
-) -> String {
-    if d.no_header {
-        return (column + 1).to_string();
+impl<'a> HeaderColumns<'a> {
+    pub(super) fn new(header: &'a csv::ByteRecord, options: &'a DelimitedOptions) -> Self {
+        let mut by_name = HashMap::default();
+        if !options.no_header {
+            for (column, name) in header.iter().enumerate() {
+                by_name.entry(name.trim_ascii()).or_insert(column);
+            }
+        }
+        HeaderColumns {
+            header,
+            options,
+            by_name,
+        }
     }
-    String::from_utf8_lossy(header[column].trim_ascii()).into_owned()
+
+    /// Returns the column that `reference` names.
+    pub(super) fn find(&self, reference: &str) -> std::result::Result<usize, String> {
+        if let Some(&column) = self.by_name.get(reference.as_bytes()) {
+            return Ok(column);
+        }
+        let width = self.header.len();
+        match reference.parse::<usize>() {
+            Ok(number) if (1..=width).contains(&number) => Ok(number - 1),
+            _ if self.options.no_header => Err(format!(
+                "there is no column {reference}; columns are numbered 1 to {width}"
+            )),
+            _ => Err(self.unknown_column(reference)),
+        }
+    }
+
+    #[cold]
+    fn unknown_column(&self, reference: &str) -> String {
+        let names: Vec<_> = self.header.iter().map(String::from_utf8_lossy).collect();
+        let suggestion = did_you_mean(reference, names.iter().map(|n| n.trim()));
+        let listed = self.header.iter().take(MAX_LISTED).map(quote);
+        let mut listed: Vec<String> = listed.collect();
+        if names.len() > MAX_LISTED {
+            listed.push(format!("and {} more", names.len() - MAX_LISTED));
+        }
+        format!(
+            "there is no column '{reference}'; the first line has {}{suggestion}",
+            listed.join(", ")
+        )
+    }
+
+    /// Returns what messages call a column: its header, or its number from 1 without a header.
+    pub(super) fn label(&self, column: usize) -> String {
+        if self.options.no_header {
+            return (column + 1).to_string();
+        }
+        String::from_utf8_lossy(self.header[column].trim_ascii()).into_owned()
+    }
 }
 
 /// Returns a message if two of these columns are the same. `width` is the number of columns of a line.
@@ -112,11 +128,11 @@ pub(super) fn check_distinct(
 
 /// Assigns a role to each column from the first line.
 pub(super) fn assign_roles(
-    header: &csv::ByteRecord,
-    d: &DelimitedOptions,
+    columns: &HeaderColumns<'_>,
     no_value: bool,
 ) -> std::result::Result<ColumnRoles, String> {
-    let find = |reference: &str| find_column(header, d, reference);
+    let (header, d) = (columns.header, columns.options);
+    let find = |reference: &str| columns.find(reference);
     let weight = d.weight.as_deref().map(find).transpose()?;
     let value = match (&d.value, no_value) {
         (Some(_), true) => {
@@ -171,10 +187,7 @@ pub(super) fn assign_roles(
         }
         strings.push(column);
     }
-    let labels = indices
-        .iter()
-        .map(|&c| column_label(header, d, c))
-        .collect();
+    let labels = indices.iter().map(|&c| columns.label(c)).collect();
     Ok(ColumnRoles {
         labels,
         indices,

@@ -1,7 +1,9 @@
 //! Reads CSV and TSV: selected columns, with ids that are numbers or strings.
 
 use super::attributes;
-use super::columns::{ColumnRoles, assign_roles, choose_string_ids, entry_parser, string_index};
+use super::columns::{
+    ColumnRoles, HeaderColumns, assign_roles, choose_string_ids, entry_parser, string_index,
+};
 use super::derived;
 use super::entry::{Entry, EntryParser};
 use super::options::TextOptions;
@@ -49,7 +51,10 @@ pub(super) fn read(
         let record = &records.record;
         let roles = match &roles {
             Some(r) => r,
-            None => roles.insert(assign_roles(record, d, options.no_value).map_err(bad)?),
+            None => {
+                let columns = HeaderColumns::new(record, d);
+                roles.insert(assign_roles(&columns, options.no_value).map_err(bad)?)
+            }
         };
         if std::mem::take(&mut first_line) && !d.no_header {
             continue;

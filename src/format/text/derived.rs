@@ -4,7 +4,7 @@
 
 use super::bins::{BinRule, Bins};
 use super::columns::{
-    ColumnRoles, assign_roles, choose_string_ids, entry_parser, find_column, string_index,
+    ColumnRoles, HeaderColumns, assign_roles, choose_string_ids, entry_parser, string_index,
 };
 use super::entry::{Entry, EntryParser};
 use super::fields::quote;
@@ -66,7 +66,7 @@ pub(super) struct IdRules<'a> {
 impl<'a> IdRules<'a> {
     /// `columns` are those that may have such ids.
     pub(super) fn new(
-        header: &csv::ByteRecord,
+        header: &HeaderColumns<'_>,
         columns: &[usize],
         d: &'a DelimitedOptions,
     ) -> std::result::Result<Self, String> {
@@ -75,7 +75,7 @@ impl<'a> IdRules<'a> {
             separator: vec![None; columns.len()],
         };
         let place = |name: &str, what: &str| {
-            let column = find_column(header, d, name)?;
+            let column = header.find(name)?;
             let place = columns.iter().position(|&c| c == column);
             place.ok_or_else(|| format!("column '{name}' cannot {what}: it is not an index column"))
         };
@@ -144,8 +144,9 @@ pub(super) fn read(
         let (roles, rules) = match &layout {
             Some(layout) => layout,
             None => {
-                let roles = assign_roles(record, d, options.no_value).map_err(bad)?;
-                let rules = IdRules::new(record, &roles.indices, d).map_err(bad)?;
+                let header = HeaderColumns::new(record, d);
+                let roles = assign_roles(&header, options.no_value).map_err(bad)?;
+                let rules = IdRules::new(&header, &roles.indices, d).map_err(bad)?;
                 layout.insert((roles, rules))
             }
         };
