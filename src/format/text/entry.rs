@@ -4,7 +4,7 @@
 //! pass and returns `None` for all others; a test compares the two.
 
 use super::fields::{fields, is_blank, quote, skip_blanks};
-use super::number::{leading_digits, plain_decimal};
+use super::number::{leading_digits, may_round_twice, plain_decimal};
 use crate::format::coo_writer::too_large;
 use crate::format::header::{MAX_DIM, MAX_ORDER, ValueKind};
 
@@ -110,7 +110,18 @@ impl EntryParser {
                 (text.parse::<f64>().ok()?, &field[len..])
             }
         };
+        let value = self.rounded(value, &field[..field.len() - after.len()]);
         (self.fits(value)).then_some((value, after))
+    }
+
+    /// Returns the number `text`, which is `value` in `f64`, as it is stored: rounded once. Otherwise the shortest text of an
+    /// `f32` would not always be read as that `f32`.
+    #[inline]
+    fn rounded(&self, value: f64, text: &[u8]) -> f64 {
+        if self.kind == ValueKind::F32 && may_round_twice(value) {
+            return parse_f32(text).unwrap_or(value);
+        }
+        value
     }
 
     /// Returns whether the value is finite in its stored precision.
@@ -237,9 +248,14 @@ impl EntryParser {
     /// Parses a value or weight, as `what` names it in messages.
     #[inline]
     pub(crate) fn float(&self, what: &str, field: &[u8]) -> Result<f64, String> {
-        match plain_decimal(field) {
-            Some((value, [])) if self.fits(value) => Ok(value),
-            _ => self.slow_float(what, field),
+        let value = match plain_decimal(field) {
+            Some((value, [])) => self.rounded(value, field),
+            _ => return self.slow_float(what, field),
+        };
+        if self.fits(value) {
+            Ok(value)
+        } else {
+            self.slow_float(what, field)
         }
     }
 
@@ -247,7 +263,8 @@ impl EntryParser {
     fn slow_float(&self, what: &str, field: &[u8]) -> Result<f64, String> {
         let number = std::str::from_utf8(field)
             .ok()
-            .and_then(|t| t.parse::<f64>().ok());
+            .and_then(|t| t.parse::<f64>().ok())
+            .map(|x| self.rounded(x, field));
         match number {
             _ if field.is_empty() => Err(format!("the {what} is missing")),
             None => Err(format!("{what} {} is not a number", quote(field))),
@@ -264,6 +281,12 @@ impl EntryParser {
             Some(x) => Ok(x),
         }
     }
+}
+
+#[cold]
+fn parse_f32(text: &[u8]) -> Option<f64> {
+    let number = std::str::from_utf8(text).ok()?.parse::<f32>().ok()?;
+    Some(number.into())
 }
 
 #[cfg(test)]
@@ -351,6 +374,33 @@ mod tests {
             agreed > 3000,
             "the lines are too odd to test anything: {agreed}"
         );
+    }
+
+    #[test]
+    fn values_are_rounded_to_32_bits_once() {
+        let mut p = parser(2);
+        p.kind = ValueKind::F32;
+        p.has_weight = true;
+        // As `f64` the first is midway between two `f32`, though the text is not. The others are as close to the middle between
+        // two numbers, to that between the largest `f32` and infinity, and between two subnormal `f32`.
+        for text in [
+            "7.038531e-26",
+            "0.50000002980232238769531249",
+            "0.50000002980232238769531251",
+            "3.4028235677973366163753939545814e38",
+            "7.006492321624085354618e-46",
+            "7.006492321624085354619e-46",
+        ] {
+            let expected = text.parse::<f32>().unwrap();
+            let mut entry = Entry::new();
+            p.parse(format!("1 1 {text} {text}").as_bytes(), &mut entry)
+                .unwrap();
+            let field = p.float("value", text.as_bytes()).unwrap();
+            for value in [entry.value, entry.weight, field] {
+                let stored = value as f32;
+                assert_eq!(stored.to_bits(), expected.to_bits(), "{text}: {stored:e}");
+            }
+        }
     }
 
     #[test]

@@ -64,6 +64,20 @@ pub(super) fn plain_decimal(text: &[u8]) -> Option<(f64, &[u8])> {
     Some((if negative { -value } else { value }, &digits[len..]))
 }
 
+/// Bits that the significand of an `f64` has more than that of an `f32`.
+const EXTRA_BITS: u32 = f64::MANTISSA_DIGITS - f32::MANTISSA_DIGITS;
+
+/// Returns whether rounding `value` to `f32` may differ from rounding the decimal number that `value` was parsed from: `value`
+/// is midway between two `f32`, while the decimal number may be closer to one of them. True for all subnormal `f32`.
+#[inline]
+pub(super) fn may_round_twice(value: f64) -> bool {
+    const MASK: u64 = (1 << EXTRA_BITS) - 1;
+    const SMALLEST_NORMAL: u64 = (f32::MIN_POSITIVE as f64).to_bits();
+    let magnitude = value.to_bits() & !(1 << 63);
+    // 0, which is exact, wraps around.
+    magnitude & MASK == MASK / 2 + 1 || magnitude.wrapping_sub(1) < SMALLEST_NORMAL - 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
