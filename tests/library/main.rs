@@ -23,6 +23,7 @@ mod large_files;
 mod layers;
 mod numpy;
 mod old_files;
+mod properties;
 mod ranking_metrics;
 mod real_data;
 mod recommend;
