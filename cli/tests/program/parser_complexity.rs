@@ -19,6 +19,9 @@ const MAX_TIME_RATIO: f64 = 2.3;
 /// How much the number of instructions may grow when the input is quadrupled. Quadratic work grows 16 times.
 const MAX_INSTRUCTION_RATIO: f64 = 4.6;
 
+/// Resolution of the difference of two CPU times, in ticks.
+const TICKS: f64 = 2.0;
+
 /// Runs of the long form for each size, of which the median counts.
 const RUNS: usize = 5;
 
@@ -229,25 +232,23 @@ fn cases() -> Vec<Case> {
             name: "tns, numbers of many digits",
             arguments: "convert {}/in.tns {}/out.coo",
             write: |dir, n| {
-                dir.file("in.tns", format!("1 1 1 0.{}1\n", "0".repeat(n)));
+                let line = format!("1 1 1 0.{}1\n", "0".repeat(n));
+                dir.file("in.tns", line.repeat(60));
                 vec![]
             },
             code: 0,
-            sizes: [0, 400_000],
+            sizes: [0, 450_000],
         },
         Case {
             name: "tns, comments and blanks",
             arguments: "convert {}/in.tns {}/out.coo",
             write: |dir, n| {
-                let blanks = " ".repeat(n);
-                dir.file(
-                    "in.tns",
-                    format!("#{blanks}\n{}1 1 1 1\n", "#\n\n \n".repeat(n / 4)),
-                );
+                let comments = format!("#{}\n\n \n", " ".repeat(100)).repeat(n);
+                dir.file("in.tns", format!("{comments}1 1 1 1\n"));
                 vec![]
             },
             code: 0,
-            sizes: [0, 900_000],
+            sizes: [0, 400_000],
         },
         Case {
             name: "gzip",
@@ -267,7 +268,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 0,
-            sizes: [500, 100_000],
+            sizes: [500, 300_000],
         },
         Case {
             name: "mtx",
@@ -297,7 +298,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 0,
-            sizes: [2_000, 1_000_000],
+            sizes: [2_000, 150_000],
         },
         Case {
             name: "csv with quotes",
@@ -331,7 +332,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 0,
-            sizes: [10_000, 1_500_000],
+            sizes: [10_000, 2_000_000],
         },
         Case {
             name: "csv, wide header",
@@ -341,7 +342,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 0,
-            sizes: [8_000, 700_000],
+            sizes: [8_000, 800_000],
         },
         Case {
             name: "csv, wide header, all columns are indices",
@@ -351,7 +352,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 2,
-            sizes: [0, 700_000],
+            sizes: [0, 800_000],
         },
         Case {
             name: "csv, wide header, misspelt column",
@@ -361,7 +362,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 2,
-            sizes: [0, 500_000],
+            sizes: [0, 200_000],
         },
         Case {
             name: "csv, wide header, many columns named",
@@ -425,7 +426,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 0,
-            sizes: [2_000, 900_000],
+            sizes: [2_000, 200_000],
         },
         Case {
             name: "names files",
@@ -447,7 +448,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 0,
-            sizes: [1_500, 600_000],
+            sizes: [1_500, 150_000],
         },
         Case {
             name: "names file of one name",
@@ -476,7 +477,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 0,
-            sizes: [1_500, 700_000],
+            sizes: [1_500, 150_000],
         },
         Case {
             name: "long unknown name",
@@ -713,7 +714,11 @@ fn parsers_take_time_in_proportion_to_their_input() {
         let (ratio, limit, shown) = if is_long {
             let [once, twice] = [long, 2 * long].map(|size| case.cpu_time(&dir, size));
             let shown = format!("{once} and {twice} ticks of CPU time");
-            (twice / once, MAX_TIME_RATIO, shown)
+            (
+                (twice - TICKS).max(0.0) / once.max(1.0),
+                MAX_TIME_RATIO,
+                shown,
+            )
         } else {
             let count = |size| case.instructions(&dir, size) - constant;
             let [one, four] = [short, 4 * short].map(count);

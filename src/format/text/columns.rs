@@ -50,20 +50,26 @@ pub(super) fn entry_parser(
 /// Columns that a message lists at most.
 const MAX_LISTED: usize = 30;
 
-/// The columns of the first line, which are named by their header or their number from 1.
+/// The columns of the first line, which the options name by their header or their number from 1.
 pub(super) struct HeaderColumns<'a> {
     pub header: &'a csv::ByteRecord,
     options: &'a DelimitedOptions,
-    /// Of two columns with the same name the first counts.
-    by_name: HashMap<&'a [u8], usize, foldhash::fast::RandomState>,
+    /// The first column with each name that the options mention; `None` if no column has it.
+    by_name: HashMap<&'a [u8], Option<usize>, foldhash::fast::RandomState>,
 }
 
 impl<'a> HeaderColumns<'a> {
+    /// Finds all names that the options mention in one pass over the header.
     pub(super) fn new(header: &'a csv::ByteRecord, options: &'a DelimitedOptions) -> Self {
         let mut by_name = HashMap::default();
         if !options.no_header {
+            by_name.extend(options.column_names().map(|name| (name.as_bytes(), None)));
+        }
+        if !by_name.is_empty() {
             for (column, name) in header.iter().enumerate() {
-                by_name.entry(name.trim_ascii()).or_insert(column);
+                if let Some(first) = by_name.get_mut(name.trim_ascii()) {
+                    first.get_or_insert(column);
+                }
             }
         }
         HeaderColumns {
@@ -73,9 +79,9 @@ impl<'a> HeaderColumns<'a> {
         }
     }
 
-    /// Returns the column that `reference` names.
+    /// Returns the column that `reference`, one of the names in the options, means.
     pub(super) fn find(&self, reference: &str) -> std::result::Result<usize, String> {
-        if let Some(&column) = self.by_name.get(reference.as_bytes()) {
+        if let Some(&Some(column)) = self.by_name.get(reference.as_bytes()) {
             return Ok(column);
         }
         let width = self.header.len();

@@ -237,6 +237,16 @@ impl DelimitedOptions {
             || !self.numeric.is_empty()
     }
 
+    /// Returns the names or numbers of columns that the options mention.
+    pub(super) fn column_names(&self) -> impl Iterator<Item = &str> {
+        let lists = [&self.columns, &self.strings, &self.numeric];
+        let bins = self.bins.iter().map(|binned| &binned.column);
+        let split = self.split.iter().map(|(column, _)| column);
+        let listed = lists.into_iter().flatten();
+        let named = listed.chain(&self.value).chain(&self.weight);
+        named.chain(bins).chain(split).map(String::as_str)
+    }
+
     /// Returns whether ids are computed from fields, or lines may be skipped: `derived` then reads the text.
     pub(super) fn derives_ids(&self) -> bool {
         !self.bins.is_empty()
