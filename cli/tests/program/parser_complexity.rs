@@ -456,7 +456,7 @@ fn cases() -> Vec<Case> {
             write: |dir, n| {
                 dir.file("in.csv", "user,film,stars\nn1,n2,3\n");
                 lines(dir, "names.tsv", n, |i, text| {
-                    let _ = write!(text, "{}\tsame", n - i);
+                    let _ = write!(text, "{}\tsame", i + 1);
                 });
                 vec![]
             },
@@ -492,7 +492,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 2,
-            sizes: [200, 300_000],
+            sizes: [200, 80_000],
         },
         Case {
             name: "options, many lines",
@@ -536,7 +536,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 2,
-            sizes: [2_000, 27_000],
+            sizes: [2_000, 20_000],
         },
         Case {
             name: "batch line of repeated names",
@@ -603,7 +603,7 @@ fn cases() -> Vec<Case> {
                 vec![]
             },
             code: 2,
-            sizes: [0, 10_000],
+            sizes: [0, 3_000],
         },
         Case {
             name: "batch journal",
