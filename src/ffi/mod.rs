@@ -12,6 +12,8 @@
 
 mod arg;
 mod arrays;
+#[cfg(test)]
+mod call_tests;
 mod cancel;
 mod clusters;
 mod concepts;
