@@ -170,7 +170,7 @@ fn check_both(problem: &RandomProblem, numbers: &Renumbering, o: &Options, folde
         Some(&numbers.model(&init, folder)),
     );
     assert!(
-        (old.train_rmse - new.train_rmse).abs() < 1e-3,
+        (old.train_rmse - new.train_rmse).abs() < 0.01,
         "{} and {}",
         old.train_rmse,
         new.train_rmse
@@ -179,9 +179,11 @@ fn check_both(problem: &RandomProblem, numbers: &Renumbering, o: &Options, folde
         old.model.predictor().unwrap(),
         new.model.predictor().unwrap(),
     );
-    // Least squares of few entries amplify rounding.
-    let tolerance = match o.algorithm {
-        Algorithm::Als => 1e-3,
+    // Least squares of few entries amplify rounding. The core is solved for to an accuracy of 1e-2, by conjugate gradients, whose
+    // number of steps may differ.
+    let tolerance = match (o.algorithm, o.model) {
+        (Algorithm::Als, ModelKind::Tucker) => 0.05,
+        (Algorithm::Als, _) => 1e-3,
         _ => 1e-5,
     };
     for cell in all_cells(dims) {
