@@ -231,6 +231,9 @@ fn check_parameters(model: &Model) {
     }
 }
 
+/// Values above it may have predictions beyond the range of `f32`, which are errors.
+const NEAR_F32_LIMIT: f64 = 1e37;
+
 /// Returns predictions at the entries, all of which are finite, and at cells that may have rows without entries.
 fn predictions(model: &Model, entries: &Entries) -> (Vec<u64>, Option<Vec<u64>>) {
     let mut known = Vec::new();
@@ -247,7 +250,11 @@ fn predictions(model: &Model, entries: &Entries) -> (Vec<u64>, Option<Vec<u64>>)
         known.extend(bits(values));
         Ok(())
     });
-    at_entries.unwrap();
+    if let Err(e) = at_entries {
+        let values = entries.values.values();
+        let is_near_limit = (0..values.len()).any(|i| values.get(i).abs() > NEAR_F32_LIMIT);
+        assert!(is_near_limit, "{e}");
+    }
     let write_cells = |cells: std::ops::Range<usize>, to: &mut [u32]| {
         for (i, index) in cells.zip(to.chunks_exact_mut(entries.order())) {
             let row = |n: usize| [i as u32, (i / (n + 1)) as u32, u32::MAX - 1][(i + n) % 3];
