@@ -676,7 +676,7 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: "coo",
-            arguments: "check {}/in.coo",
+            arguments: "info {}/in.coo",
             write: |dir, n| {
                 dir.file("in.tns", tns_text(n));
                 let arguments = ["convert".into(), dir.join("in.tns"), dir.join("in.coo")];
