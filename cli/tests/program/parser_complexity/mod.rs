@@ -61,18 +61,25 @@ impl Case {
         count
     }
 
-    /// Returns the CPU time of the program, in ticks of the system.
-    fn cpu_time(&self, dir: &Scratch, size: usize) -> f64 {
-        let arguments = self.arguments(dir, size);
-        let mut times: Vec<f64> = (0..RUNS)
-            .map(|_| {
+    /// Returns the CPU times of the program for inputs of two sizes, in ticks of the system. Runs alternate between the
+    /// sizes, so that a change of the load of the machine affects both.
+    fn cpu_times(&self, sizes: [usize; 2]) -> [f64; 2] {
+        let inputs = sizes.map(|size| {
+            let dir = Scratch::new("parser-complexity-size");
+            (self.arguments(&dir, size), dir)
+        });
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..RUNS {
+            for ((arguments, _), times) in inputs.iter().zip(&mut times) {
                 let before = time_of_children();
-                self.check(program().args(&arguments).output().unwrap());
-                time_of_children() - before
-            })
-            .collect();
-        times.sort_by(f64::total_cmp);
-        times[RUNS / 2]
+                self.check(program().args(arguments).output().unwrap());
+                times.push(time_of_children() - before);
+            }
+        }
+        times.map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            times[RUNS / 2]
+        })
     }
 }
 
@@ -130,7 +137,7 @@ fn parsers_take_time_in_proportion_to_their_input() {
             continue;
         }
         let (ratio, limit, shown) = if is_long {
-            let [once, twice] = [long, 2 * long].map(|size| case.cpu_time(&dir, size));
+            let [once, twice] = case.cpu_times([long, 2 * long]);
             let shown = format!("{once} and {twice} ticks of CPU time");
             (
                 (twice - TICKS).max(0.0) / once.max(1.0),
