@@ -61,7 +61,11 @@ impl Fit<'_> {
         let is_complete = is_finished && unless_cancelled(self.fill_cold_start_rows())?.is_some();
         let began = Instant::now();
         let measured = unless_cancelled(self.measure_all())?;
+        self.clock.eval_seconds += began.elapsed().as_secs_f64();
         let is_diverged = measured.is_some_and(|m| !m.loss.is_finite());
+        // Parameters that are finite in standardized values may overflow in the scale of the data.
+        self.convert_to(ValueUnits::Data)?;
+        self.model.apply_sample_biases();
         if is_diverged || !self.model.is_finite() {
             return Err(self.divergence_error("the result is not finite"));
         }
@@ -77,8 +81,6 @@ impl Fit<'_> {
             error(|m| m.test_rmse),
             error(|m| m.valid_rmse),
         ];
-        self.clock.eval_seconds += began.elapsed().as_secs_f64();
-        self.convert_to(ValueUnits::Data)?;
         observer.event(&Event::Stopped(reason));
         let summary = FitSummary {
             reason,
@@ -96,7 +98,6 @@ impl Fit<'_> {
         };
         let mut model = self.model;
         model.record.outcome = Some(ending(&summary));
-        model.apply_sample_biases();
         model.options = self.context.options;
         model.core_prior_mean = Vec::new();
         Ok((model, summary))

@@ -18,7 +18,7 @@ use s3cmtf::problem::{MatrixKind, Problem, ProblemBuilder};
 use s3cmtf::simd::Level;
 use s3cmtf::solver::{FitInput, fit};
 
-use super::{Entries, Form, check, finite_values, value_kinds, weights};
+use super::{Entries, Floats, Form, check, finite_values, value_kinds, weights};
 use crate::common::Scratch;
 use crate::common::planted::parameter_bits;
 
@@ -311,4 +311,89 @@ fn accepted_problems_fit_an_epoch_and_give_finite_models_that_survive_saving() {
     // A property of errors alone would say nothing.
     let (count, fitted) = (count.get(), fitted.get());
     assert!(3 * fitted > count, "{fitted} of {count} were accepted");
+}
+
+/// Standardized values of these entries have a finite model; in the scale of the data its core overflows.
+#[test]
+fn a_model_that_overflows_in_the_scale_of_the_data_is_an_error() {
+    let tensor = Entries {
+        dims: vec![2, 3],
+        has_inferred_dims: true,
+        columns: vec![
+            vec![
+                1, 1, 0, 0, 1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 0,
+            ],
+            vec![
+                0, 1, 2, 1, 2, 0, 1, 0, 0, 1, 1, 2, 1, 2, 0, 2, 1, 0, 0, 2, 1, 0, 0, 0,
+            ],
+        ],
+        values: Floats::F64(vec![
+            -2.961433153965852e38,
+            -7.714285090965299e37,
+            1.7436836800054122e38,
+            2.2074329724985216e38,
+            -2.961433153965852e38,
+            -2.961433153965852e38,
+            2.2074329724985216e38,
+            -6.782606971043008e37,
+            -2.961433153965852e38,
+            -1.8963274120528903e38,
+            2.2074329724985216e38,
+            1.7436836800054122e38,
+            -2.961433153965852e38,
+            -1.8963274120528903e38,
+            1.7436836800054122e38,
+            1.9082881343146863e38,
+            1.9082881343146863e38,
+            1.9082881343146863e38,
+            -6.782606971043008e37,
+            1.7436836800054122e38,
+            2.2074329724985216e38,
+            -6.782606971043008e37,
+            1.9082881343146863e38,
+            -6.782606971043008e37,
+        ]),
+        weights: None,
+    };
+    let matrix = Matrix {
+        mode: 1,
+        kind: MatrixKind::Full,
+        entries: Entries {
+            dims: vec![3, 5],
+            has_inferred_dims: false,
+            columns: vec![vec![2, 0], vec![0, 0]],
+            values: Floats::F32(vec![f32::MAX, f32::MIN]),
+            weights: None,
+        },
+        weight: Some(1e-20),
+        penalty: None,
+    };
+    let problem = RandomProblem {
+        tensor,
+        matrices: vec![matrix],
+    };
+    let options = [
+        ("algorithm", "als"),
+        ("model", "auto"),
+        ("rank", "1"),
+        ("epochs", "1"),
+        ("eta", "0.1"),
+        ("schedule", "square"),
+        ("core_step", "auto"),
+        ("mean", "true"),
+        ("biases", "false"),
+        ("lambda_reg", "0"),
+        ("penalty_per", "entry"),
+        ("lambda_m", "1"),
+        ("penalty", "l2"),
+        ("start", "auto"),
+        ("orthogonal", "true"),
+        ("threads", "1"),
+        ("pin", "false"),
+        ("kernel", "wide"),
+        ("seed", "8115732256617775670"),
+    ];
+    let options = options.map(|(name, value)| (name, value.to_string()));
+    let message = fit_problem(&problem, &options).err().unwrap().to_string();
+    assert!(message.contains("not finite"), "{message}");
 }
