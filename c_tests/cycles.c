@@ -13,8 +13,9 @@
 
 enum { CONCURRENT = 32, ALGORITHMS = 5, OUTCOMES = 8, PERIOD = ALGORITHMS * 2 * 2 * OUTCOMES };
 
-/* Resident memory may grow by this much: pages that the allocator and the stacks of ended threads keep, and fragments. 64 bytes
- * per cycle exceed it in 10,000 cycles. Allocations, which are counted exactly, may not grow at all. */
+/* Largest permitted growth of resident memory, in bytes. The allocator keeps freed pages, so that resident memory grows a little
+ * without a leak. A leak of 64 bytes per cycle exceeds the bound after 10,000 cycles. Allocations are counted exactly, and their
+ * number and size may not grow at all. */
 enum { RESIDENT_BOUND = 512 * 1024 };
 
 static const char *const ALGORITHM[ALGORITHMS] = {"blocked", "opt", "naive", "als", "gibbs"};

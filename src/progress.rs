@@ -65,7 +65,7 @@ impl Monitor for StopFlag {
 }
 
 /// Most multiply-adds, or steps of similar cost, between two polls for a cancellation: at most a tenth of a second of scalar
-/// code, and rarely enough that polls cost nothing. Fewer in unit tests, so that small problems take several times as many.
+/// code, and so many that the cost of polling is negligible. The limit is lower in unit tests, so that small problems exceed it.
 pub(crate) const OPERATIONS_PER_POLL: usize = if cfg!(test) { 1 << 20 } else { 1 << 26 };
 
 /// Cost of a sample of the normal distribution, in operations.

@@ -1,5 +1,5 @@
-//! Threads that update different blocks at the same time change rows as one thread does that updates one block after the
-//! other. Small enough for Miri, which reports accesses to rows of another block.
+//! Concurrent updates of blocks without common rows give the same result as sequential updates. The blocks are small, so that
+//! Miri can run these tests; it reports a thread that accesses a row of another thread's block.
 
 use std::sync::Arc;
 

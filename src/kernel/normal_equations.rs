@@ -171,8 +171,8 @@ impl Partials<'_> {
         }
     }
 
-    /// Writes the residual r - bias - d . row of each of `entries`, all of one row, to `out`. Those that are not computed yet
-    /// when `stop` is requested stay as they are.
+    /// Writes the residual r - bias - d . row of each of `entries`, all of one row, to `out`. After a request of `stop`
+    /// the remaining elements of `out` are left unchanged.
     pub(crate) fn residuals(
         &self,
         csr: &ModeCsr,

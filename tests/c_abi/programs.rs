@@ -200,7 +200,8 @@ fn library_can_be_loaded_and_unloaded_repeatedly() {
     }
 }
 
-/// The short form has 160 cycles, one for each combination of algorithm, thread, coupling and outcome.
+/// The short form runs 160 cycles: one for each algorithm, with and without a coupled matrix, in the foreground and in the
+/// background, with each of eight outcomes.
 #[test]
 fn cycles_and_concurrent_fits_leave_nothing_behind() {
     let is_long = std::env::var_os("S3CMTF_LONG_TESTS").is_some_and(|v| v == "1");

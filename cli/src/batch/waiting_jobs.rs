@@ -44,7 +44,8 @@ impl WaitingJobs {
         }
     }
 
-    /// Records that a job has ended. If it failed, jobs that need its output are ready to fail as well.
+    /// Records that a job has ended. If it failed, the jobs that read its output become ready: the scheduler examines ready jobs,
+    /// and fails those whose inputs are missing.
     pub(super) fn job_ended(&mut self, job: usize, is_failed: bool) {
         for dependent in self.dependents.remove(&job).unwrap_or_default() {
             let Some(pending) = self.pending.get_mut(&dependent.job) else {

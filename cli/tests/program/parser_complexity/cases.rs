@@ -34,7 +34,7 @@ fn tns_text(count: usize) -> String {
     text
 }
 
-/// A table of `count` columns with a header.
+/// Writes a CSV file of `count` columns: a header line and one line of values.
 fn wide_table(dir: &Scratch, count: usize) {
     let header: Vec<String> = (0..count).map(|i| format!("c{i}")).collect();
     let row = vec!["1"; count].join(",");
@@ -122,92 +122,40 @@ fn new_batch(dir: &Scratch) {
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case {
-            name: "tns",
-            arguments: "convert {}/in.tns {}/out.coo",
-            write: |dir, n| {
+        Case::new("tns", "convert {}/in.tns {}/out.coo", [4_000, 4_000_000], |dir, n| {
                 dir.file("in.tns", tns_text(n));
-                vec![]
-            },
-            code: 0,
-            sizes: [4_000, 4_000_000],
-        },
-        Case {
-            name: "tns, numbers of many digits",
-            arguments: "convert {}/in.tns {}/out.coo",
-            write: |dir, n| {
+            }),
+        Case::new("tns, numbers of many digits", "convert {}/in.tns {}/out.coo", [0, 450_000], |dir, n| {
                 let line = format!("1 1 1 0.{}1\n", "0".repeat(n));
                 dir.file("in.tns", line.repeat(60));
-                vec![]
-            },
-            code: 0,
-            sizes: [0, 450_000],
-        },
-        Case {
-            name: "tns, comments and blanks",
-            arguments: "convert {}/in.tns {}/out.coo",
-            write: |dir, n| {
+            }),
+        Case::new("tns, comments and blanks", "convert {}/in.tns {}/out.coo", [0, 400_000], |dir, n| {
                 let comments = format!("#{}\n\n \n", " ".repeat(100)).repeat(n);
                 dir.file("in.tns", format!("{comments}1 1 1 1\n"));
-                vec![]
-            },
-            code: 0,
-            sizes: [0, 400_000],
-        },
-        Case {
-            name: "gzip",
-            arguments: "convert {}/in.tns.gz {}/out.coo",
-            write: |dir, n| {
+            }),
+        Case::new("gzip", "convert {}/in.tns.gz {}/out.coo", [0, 3_000_000], |dir, n| {
                 dir.file("in.tns.gz", gzip(tns_text(n).as_bytes()));
-                vec![]
-            },
-            code: 0,
-            sizes: [0, 3_000_000],
-        },
-        Case {
-            name: "gzip of many members",
-            arguments: "convert {}/in.tns.gz {}/out.coo",
-            write: |dir, n| {
+            }),
+        Case::new("gzip of many members", "convert {}/in.tns.gz {}/out.coo", [500, 300_000], |dir, n| {
                 dir.file("in.tns.gz", gzip(b"1 2 3 4.5\n").repeat(n));
-                vec![]
-            },
-            code: 0,
-            sizes: [500, 300_000],
-        },
-        Case {
-            name: "mtx",
-            arguments: "convert {}/in.mtx {}/out.coo",
-            write: |dir, n| {
+            }),
+        Case::new("mtx", "convert {}/in.mtx {}/out.coo", [0, 4_000_000], |dir, n| {
                 let mut text =
                     format!("%%MatrixMarket matrix coordinate real general\n997 89 {n}\n");
                 for i in 0..n {
                     let _ = writeln!(text, "{} {} {}.5", i % 997 + 1, i % 89 + 1, i % 5);
                 }
                 dir.file("in.mtx", text);
-                vec![]
-            },
-            code: 0,
-            sizes: [0, 4_000_000],
-        },
-        Case {
-            name: "csv of names",
-            arguments: "convert {}/in.csv {}/out.coo",
-            write: |dir, n| {
+            }),
+        Case::new("csv of names", "convert {}/in.csv {}/out.coo", [2_000, 150_000], |dir, n| {
                 lines(dir, "in.csv", n, |i, text| {
                     let _ = match i {
                         0 => write!(text, "user,film,stars"),
                         _ => write!(text, "user{i},film{},{}", i % 89, i % 5),
                     };
                 });
-                vec![]
-            },
-            code: 0,
-            sizes: [2_000, 150_000],
-        },
-        Case {
-            name: "csv with quotes",
-            arguments: "convert {}/in.csv {}/out.coo",
-            write: |dir, n| {
+            }),
+        Case::new("csv with quotes", "convert {}/in.csv {}/out.coo", [4_000, 2_000_000], |dir, n| {
                 lines(dir, "in.csv", n, |i, text| {
                     let _ = match i {
                         0 => write!(text, "\"user\",\"film, or series\",stars"),
@@ -220,69 +168,26 @@ pub(super) fn cases() -> Vec<Case> {
                         ),
                     };
                 });
-                vec![]
-            },
-            code: 0,
-            sizes: [4_000, 2_000_000],
-        },
-        Case {
-            name: "csv, one long quoted field",
-            arguments: "convert {}/in.csv {}/out.coo",
-            write: |dir, n| {
+            }),
+        Case::new("csv, one long quoted field", "convert {}/in.csv {}/out.coo", [10_000, 2_000_000], |dir, n| {
                 dir.file(
                     "in.csv",
                     format!("user,film,stars\n\"{}\",b,1\n", "\"\"\nx".repeat(n)),
                 );
-                vec![]
-            },
-            code: 0,
-            sizes: [10_000, 2_000_000],
-        },
-        Case {
-            name: "csv, wide header",
-            arguments: "convert {}/in.csv {}/out.coo --columns c0,c1 --value c2",
-            write: |dir, n| {
+            }),
+        Case::new("csv, wide header", "convert {}/in.csv {}/out.coo --columns c0,c1 --value c2", [8_000, 800_000], |dir, n| {
                 wide_table(dir, n);
-                vec![]
-            },
-            code: 0,
-            sizes: [8_000, 800_000],
-        },
-        Case {
-            name: "csv, wide header, all columns are indices",
-            arguments: "convert {}/in.csv {}/out.coo",
-            write: |dir, n| {
+            }),
+        Case::new("csv, wide header, all columns are indices", "convert {}/in.csv {}/out.coo", [0, 800_000], |dir, n| {
                 wide_table(dir, n);
-                vec![]
-            },
-            code: 2,
-            sizes: [0, 800_000],
-        },
-        Case {
-            name: "csv, wide header, misspelt column",
-            arguments: "convert {}/in.csv {}/out.coo --columns c0,d1",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("csv, wide header, misspelt column", "convert {}/in.csv {}/out.coo --columns c0,d1", [0, 200_000], |dir, n| {
                 wide_table(dir, n);
-                vec![]
-            },
-            code: 2,
-            sizes: [0, 200_000],
-        },
-        Case {
-            name: "csv, wide header, many columns named",
-            arguments: "convert {}/in.csv {}/out.coo",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("csv, wide header, many columns named", "convert {}/in.csv {}/out.coo", [500, 8_000], |dir, n| {
                 wide_table(dir, 8 * n);
-                let columns: Vec<String> = (0..n).map(|i| format!("c{}", 8 * i)).collect();
-                vec![format!("--columns={}", columns.join(","))]
-            },
-            code: 2,
-            sizes: [500, 8_000],
-        },
-        Case {
-            name: "csv, attribute table of many numbers",
-            arguments: "convert {}/in.csv {}/out.coo --rows-of 1:{}/t.coo --columns c0",
-            write: |dir, n| {
+            }).rejected().with_list("--columns", |n| (0..n).map(|i| format!("c{}", 8 * i)).collect()),
+        Case::new("csv, attribute table of many numbers", "convert {}/in.csv {}/out.coo --rows-of 1:{}/t.coo --columns c0", [1_000, 9_000], |dir, n| {
                 let tensor = dir.join("t.coo");
                 if !tensor.exists() {
                     dir.file("t.tns", "1 1 1\n2 2 1\n");
@@ -290,16 +195,8 @@ pub(super) fn cases() -> Vec<Case> {
                     ProgramRun::from(program().args(arguments).output().unwrap()).ok();
                 }
                 wide_table(dir, n);
-                let columns: Vec<String> = (1..n).map(|i| format!("c{i}")).collect();
-                vec![format!("--numeric={}", columns.join(","))]
-            },
-            code: 0,
-            sizes: [1_000, 9_000],
-        },
-        Case {
-            name: "csv, times, bins and lists",
-            arguments: "convert {}/in.csv {}/out.coo --time when:month --bin age:width=5 --split genres:|",
-            write: |dir, n| {
+            }).with_list("--numeric", |n| (1..n).map(|i| format!("c{i}")).collect()),
+        Case::new("csv, times, bins and lists", "convert {}/in.csv {}/out.coo --time when:month --bin age:width=5 --split genres:|", [0, 600_000], |dir, n| {
                 lines(dir, "in.csv", n, |i, text| {
                     let _ = match i {
                         0 => write!(text, "when,age,genres,stars"),
@@ -313,29 +210,15 @@ pub(super) fn cases() -> Vec<Case> {
                         ),
                     };
                 });
-                vec![]
-            },
-            code: 0,
-            sizes: [0, 600_000],
-        },
-        Case {
-            name: "csv, one long list",
-            arguments: "convert {}/in.csv {}/out.coo --split genres:|",
-            write: |dir, n| {
+            }),
+        Case::new("csv, one long list", "convert {}/in.csv {}/out.coo --split genres:|", [2_000, 200_000], |dir, n| {
                 let list: Vec<String> = (0..n).map(|i| format!("g{i}")).collect();
                 dir.file(
                     "in.csv",
                     format!("user,genres,stars\na,{},1\n", list.join("|")),
                 );
-                vec![]
-            },
-            code: 0,
-            sizes: [2_000, 200_000],
-        },
-        Case {
-            name: "names files",
-            arguments: "convert {}/in.csv {}/out.coo --names 1:{}/names.tsv --names 2:{}/names.csv",
-            write: |dir, n| {
+            }),
+        Case::new("names files", "convert {}/in.csv {}/out.coo --names 1:{}/names.tsv --names 2:{}/names.csv", [1_500, 150_000], |dir, n| {
                 dir.file("in.csv", "user,film,stars\nn1,n2,3\n");
                 lines(dir, "names.tsv", n, |i, text| {
                     let _ = match i {
@@ -349,28 +232,14 @@ pub(super) fn cases() -> Vec<Case> {
                         _ => write!(text, "{i},\"n{i}\""),
                     };
                 });
-                vec![]
-            },
-            code: 0,
-            sizes: [1_500, 150_000],
-        },
-        Case {
-            name: "names file of one name",
-            arguments: "convert {}/in.csv {}/out.coo --names 1:{}/names.tsv",
-            write: |dir, n| {
+            }),
+        Case::new("names file of one name", "convert {}/in.csv {}/out.coo --names 1:{}/names.tsv", [0, 1_500_000], |dir, n| {
                 dir.file("in.csv", "user,film,stars\nn1,n2,3\n");
                 lines(dir, "names.tsv", n, |i, text| {
                     let _ = write!(text, "{}\tsame", i + 1);
                 });
-                vec![]
-            },
-            code: 2,
-            sizes: [0, 1_500_000],
-        },
-        Case {
-            name: "list of rows by name",
-            arguments: "recommend {}/m.s3m --mode 1 --for 2:1 --only {}/rows.txt --csv --names 1:{}/names.tsv",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("list of rows by name", "recommend {}/m.s3m --mode 1 --for 2:1 --only {}/rows.txt --csv --names 1:{}/names.tsv", [1_500, 150_000], |dir, n| {
                 longer_section(dir, "options", "");
                 lines(dir, "names.tsv", n, |i, text| {
                     let _ = write!(text, "{}\tname {}", i + 1, i + 1);
@@ -378,99 +247,43 @@ pub(super) fn cases() -> Vec<Case> {
                 lines(dir, "rows.txt", n, |i, text| {
                     let _ = write!(text, "name {}", i % 50 + 1);
                 });
-                vec![]
-            },
-            code: 0,
-            sizes: [1_500, 150_000],
-        },
-        Case {
-            name: "long unknown name",
-            arguments: "recommend {}/m.s3m --mode 1 --for 2:1 --only {}/rows.txt --names 1:{}/names.tsv",
-            write: |dir, n| {
+            }),
+        Case::new("long unknown name", "recommend {}/m.s3m --mode 1 --for 2:1 --only {}/rows.txt --names 1:{}/names.tsv", [200, 80_000], |dir, n| {
                 longer_section(dir, "options", "");
                 dir.file(
                     "names.tsv",
                     format!("1\t{}\n2\t{}\n", "ab ".repeat(n), "c".repeat(n)),
                 );
                 dir.file("rows.txt", format!("{}\n", "ba ".repeat(n)));
-                vec![]
-            },
-            code: 2,
-            sizes: [200, 80_000],
-        },
-        Case {
-            name: "options, many lines",
-            arguments: "fit --tensor {}/none.coo --config {}/options.txt -o {}/out.s3m",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("options, many lines", "fit --tensor {}/none.coo --config {}/options.txt -o {}/out.s3m", [4_000, 1_500_000], |dir, n| {
                 lines(dir, "options.txt", n, |i, text| {
                     let _ = write!(text, "rank={}\n# comment\n", i % 50 + 1);
                 });
-                vec![]
-            },
-            code: 2,
-            sizes: [4_000, 1_500_000],
-        },
-        Case {
-            name: "options, long unknown name",
-            arguments: "fit --tensor {}/none.coo --config {}/options.txt -o {}/out.s3m",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("options, long unknown name", "fit --tensor {}/none.coo --config {}/options.txt -o {}/out.s3m", [1_000, 300_000], |dir, n| {
                 dir.file("options.txt", format!("{}=1\n", "lambda-reg".repeat(n)));
-                vec![]
-            },
-            code: 2,
-            sizes: [1_000, 300_000],
-        },
-        Case {
-            name: "options, long list",
-            arguments: "fit --tensor {}/none.coo --config {}/options.txt -o {}/out.s3m",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("options, long list", "fit --tensor {}/none.coo --config {}/options.txt -o {}/out.s3m", [0, 2_000_000], |dir, n| {
                 dir.file("options.txt", format!("lambda_bias=1{}\n", ",1".repeat(n)));
-                vec![]
-            },
-            code: 2,
-            sizes: [0, 2_000_000],
-        },
-        Case {
-            name: "batch line of many names",
-            arguments: "batch {}/in.jsonl",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("batch line of many names", "batch {}/in.jsonl", [2_000, 20_000], |dir, n| {
                 new_batch(dir);
                 let fields: Vec<String> = (0..n).map(|i| format!("\"f{i}\":[{i},{{}}]")).collect();
                 dir.file("in.jsonl", format!("{{{}}}\n", fields.join(",")));
-                vec![]
-            },
-            code: 2,
-            sizes: [2_000, 20_000],
-        },
-        Case {
-            name: "batch line of repeated names",
-            arguments: "batch {}/in.jsonl",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("batch line of repeated names", "batch {}/in.jsonl", [4_000, 36_000], |dir, n| {
                 new_batch(dir);
                 let objects = vec![r#"{"a":1,"a":2}"#; n].join(",");
                 dir.file("in.jsonl", format!("{{\"matrices\":[{objects}]}}\n"));
-                vec![]
-            },
-            code: 2,
-            sizes: [4_000, 36_000],
-        },
-        Case {
-            name: "batch line of many options",
-            arguments: "batch {}/in.jsonl",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("batch line of many options", "batch {}/in.jsonl", [1_500, 40_000], |dir, n| {
                 new_batch(dir);
                 let options: Vec<String> = (0..n).map(|i| format!("\"o{i}\":1")).collect();
                 let line = r#"{"job":"fit","tensor":"t","output":"o","options":{"#;
                 dir.file("in.jsonl", format!("{line}{}}}}}\n", options.join(",")));
-                vec![]
-            },
-            code: 2,
-            sizes: [1_500, 40_000],
-        },
-        Case {
-            name: "batch lines",
-            arguments: "batch {}/in.jsonl",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("batch lines", "batch {}/in.jsonl", [30, 2_000], |dir, n| {
                 new_batch(dir);
                 lines(dir, "in.jsonl", n, |i, text| {
                     let folder = dir.path().display();
@@ -479,15 +292,8 @@ pub(super) fn cases() -> Vec<Case> {
                         r#"{{"job":"predict","model":"{folder}/m{i}","file":"{folder}/f","output":"{folder}/o{i}"}}"#
                     );
                 });
-                vec![]
-            },
-            code: 2,
-            sizes: [30, 2_000],
-        },
-        Case {
-            name: "batch lines that wait for a fit",
-            arguments: "batch {}/in.jsonl --job-threads 1",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("batch lines that wait for a fit", "batch {}/in.jsonl --job-threads 1", [0, 3_000], |dir, n| {
                 new_batch(dir);
                 let _ = fs::remove_file(dir.join("m.s3m"));
                 dir.file("small.tns", tns_text(200));
@@ -504,91 +310,38 @@ pub(super) fn cases() -> Vec<Case> {
                         ),
                     };
                 });
-                vec![]
-            },
-            code: 2,
-            sizes: [0, 3_000],
-        },
-        Case {
-            name: "batch journal",
-            arguments: "batch {}/in.jsonl",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("batch journal", "batch {}/in.jsonl", [800, 250_000], |dir, n| {
                 new_batch(dir);
                 fs::create_dir(dir.join("in.batch")).unwrap();
                 lines(dir, "in.batch/results.jsonl", n, |i, text| {
                     let _ = write!(text, r#"{{"id":"a","status":"done","job":"{}"}}"#, i / 2);
                 });
                 dir.file("in.jsonl", "");
-                vec![]
-            },
-            code: 0,
-            sizes: [800, 250_000],
-        },
-        Case {
-            name: "model, text of shape",
-            arguments: "info {}/m.s3m",
-            write: |dir, n| {
+            }),
+        Case::new("model, text of shape", "info {}/m.s3m", [0, 2_000_000], |dir, n| {
                 longer_section(dir, "meta", &"later=1\n".repeat(n));
-                vec![]
-            },
-            code: 0,
-            sizes: [0, 2_000_000],
-        },
-        Case {
-            name: "model, record of the fit",
-            arguments: "info {}/m.s3m",
-            write: |dir, n| {
+            }),
+        Case::new("model, record of the fit", "info {}/m.s3m", [600, 100_000], |dir, n| {
                 longer_section(
                     dir,
                     "record",
                     &"note=1 warning something\nlater=1\n".repeat(n),
                 );
-                vec![]
-            },
-            code: 0,
-            sizes: [600, 100_000],
-        },
-        Case {
-            name: "model, options",
-            arguments: "info {}/m.s3m",
-            write: |dir, n| {
+            }),
+        Case::new("model, options", "info {}/m.s3m", [1_000, 200_000], |dir, n| {
                 longer_section(dir, "options", &"rank=2\nunknown=1\n".repeat(n));
-                vec![]
-            },
-            code: 0,
-            sizes: [1_000, 200_000],
-        },
-        Case {
-            name: "model, many matrices",
-            arguments: "info {}/m.s3m",
-            write: |dir, n| {
+            }),
+        Case::new("model, many matrices", "info {}/m.s3m", [100, 600], |dir, n| {
                 many_matrices(dir, n);
-                vec![]
-            },
-            code: 0,
-            sizes: [100, 600],
-        },
-        Case {
-            name: "model, overlapping sections",
-            arguments: "info {}/m.s3m",
-            write: |dir, n| {
+            }),
+        Case::new("model, overlapping sections", "info {}/m.s3m", [400, 1_900], |dir, n| {
                 overlapping_sections(dir, n);
-                vec![]
-            },
-            code: 2,
-            sizes: [400, 1_900],
-        },
-        Case {
-            name: "coo",
-            arguments: "info {}/in.coo",
-            write: |dir, n| {
+            }).rejected(),
+        Case::new("coo", "info {}/in.coo", [0, 2_000_000], |dir, n| {
                 dir.file("in.tns", tns_text(n));
                 let arguments = ["convert".into(), dir.join("in.tns"), dir.join("in.coo")];
                 ProgramRun::from(program().args(arguments).output().unwrap()).ok();
-                vec![]
-            },
-            code: 0,
-            sizes: [0, 2_000_000],
-        },
+            }),
     ]
 }

@@ -27,24 +27,65 @@ const TICKS: f64 = 2.0;
 /// Runs of the long form for each size, of which the median counts.
 const RUNS: usize = 5;
 
+/// An option with a list.
+#[derive(Clone, Copy)]
+struct ListOption {
+    name: &'static str,
+    /// Makes the items of a list of a length.
+    items: fn(usize) -> Vec<String>,
+}
+
 /// A command that parses a file.
 struct Case {
     name: &'static str,
     /// The arguments; `{}` stands for the folder.
     arguments: &'static str,
-    /// Writes the input files of a size to the folder and returns further arguments.
-    write: fn(&Scratch, usize) -> Vec<String>,
+    /// An option whose list has the length of the input's size.
+    list: Option<ListOption>,
+    /// Writes the input files of a size to the folder.
+    write: fn(&Scratch, usize),
+    /// The exit code of the program.
     code: i32,
     /// Sizes of the short and the long form. A short size of 0 leaves the case to the long form.
     sizes: [usize; 2],
 }
 
 impl Case {
+    /// Describes a command that accepts its input.
+    fn new(
+        name: &'static str,
+        arguments: &'static str,
+        sizes: [usize; 2],
+        write: fn(&Scratch, usize),
+    ) -> Case {
+        Case {
+            name,
+            arguments,
+            list: None,
+            write,
+            code: 0,
+            sizes,
+        }
+    }
+
+    /// The command rejects its input.
+    fn rejected(self) -> Case {
+        Case { code: 2, ..self }
+    }
+
+    fn with_list(self, name: &'static str, items: fn(usize) -> Vec<String>) -> Case {
+        Case {
+            list: Some(ListOption { name, items }),
+            ..self
+        }
+    }
+
     fn arguments(&self, dir: &Scratch, size: usize) -> Vec<String> {
         let folder = dir.path().display().to_string();
-        let further = (self.write)(dir, size);
+        (self.write)(dir, size);
+        let list = |list: ListOption| format!("{}={}", list.name, (list.items)(size).join(","));
         let words = self.arguments.split(' ').map(String::from);
-        let all = words.chain(further);
+        let all = words.chain(self.list.map(list));
         all.map(|word| word.replace("{}", &folder)).collect()
     }
 

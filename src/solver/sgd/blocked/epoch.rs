@@ -30,8 +30,8 @@ pub(in crate::solver) struct EpochOutcome {
 }
 
 impl FitInputs<'_> {
-    /// Runs one epoch. `stream_id` identifies its random streams. If the fit is cancelled during
-    /// the epoch, only a part of the updates has been applied.
+    /// Runs one epoch. `stream_id` identifies its random streams. Returns an error if the fit is
+    /// cancelled; the parameters then contain only some of the updates.
     pub(in crate::solver) fn run_epoch(
         &self,
         model: &mut Model,

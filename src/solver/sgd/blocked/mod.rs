@@ -38,8 +38,9 @@
 //! # Cancellation
 //! The calling thread polls for cancellation while the workers run, and sets their stop flag. Workers finish the block at hand.
 //! The last one to arrive at the next barrier reads the flag, and all return; a worker that waits for another block reads it
-//! too. A panic of a worker cancels the barrier, so that the others return, and then reaches the caller. The epoch returns
-//! `None`. Then only a part of the updates has been applied and the replicas are not merged; the driver restores the parameters.
+//! too. A panic of a worker cancels the barrier, so that the others return, and then reaches the caller. The epoch then
+//! returns an error. Only some of the updates have been applied, and the replicas are not merged; the driver restores the
+//! parameters.
 //!
 //! # Where to start
 //! `epoch.rs` has the loop of a thread, `block_update.rs` the SGD updates of a block, `merge.rs` the merge. `algorithm.rs` is
