@@ -1,8 +1,11 @@
 //! Measures how soon commands end after an interrupt, each on a large shape. Only the long form: `CONTRIBUTING.md` has its
-//! command. The short form counts operations between two polls (`src/cancellation_tests.rs`).
+//! command. The short form counts operations between two polls (`src/cancellation_tests.rs`). Commands have two threads each, and
+//! as many run at once as there are pairs of CPUs.
 
 use std::fmt::Write;
 use std::process::{Child, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::Scratch;
@@ -11,6 +14,9 @@ use crate::runner::{expand_paths, program, run, signal};
 
 /// The longest that a command runs before it is interrupted.
 const MAX_DELAY: Duration = Duration::from_secs(12);
+
+/// The longest permitted time from an interrupt to the end of a command.
+const MAX_LATENCY: Duration = Duration::from_secs(1);
 
 /// Number of interrupts of each command, at equal distances.
 const POINTS: u32 = 6;
@@ -48,8 +54,9 @@ fn longest_latency(dir: &Scratch, arguments: &[&str]) -> Option<Duration> {
     let duration = began.elapsed();
     if !has_ended {
         signal(&child, "-INT");
-        child.wait().unwrap();
     }
+    let status = child.wait().unwrap();
+    assert!(!has_ended || status.success(), "{arguments:?}: {status}");
     let mut longest = None;
     for point in 0..POINTS {
         let mut child = start(dir, arguments);
@@ -60,7 +67,10 @@ fn longest_latency(dir: &Scratch, arguments: &[&str]) -> Option<Duration> {
         let began = Instant::now();
         let status = child.wait().unwrap();
         longest = longest.max(Some(began.elapsed()));
-        assert!(matches!(status.code(), Some(0 | 130)), "{status}");
+        assert!(
+            matches!(status.code(), Some(0 | 130)),
+            "{arguments:?}: {status}"
+        );
     }
     longest
 }
@@ -97,66 +107,67 @@ fn commands_on_large_shapes_end_soon_after_an_interrupt() {
         let arguments: Vec<&str> = list.split(' ').collect();
         run(expand_paths(&dir, &arguments)).ok();
     }
-    let fit = |algorithm: &'static str| vec!["fit", "--tensor=@core.coo", "--rank=8", algorithm];
-    let mut commands: Vec<Vec<&str>> = Vec::new();
+    let mut commands = Vec::new();
     for algorithm in ["blocked", "opt", "naive", "als", "gibbs"] {
-        let algorithm: &'static str = Box::leak(format!("--algorithm={algorithm}").into());
-        for start in ["--start=auto", "--start=normal"] {
-            commands.push([fit(algorithm), vec!["--model=tucker", start, "-o@m.s3m"]].concat());
+        for start in ["auto", "normal"] {
+            let model = format!("--model=tucker --rank=8 --start={start}");
+            commands.push(format!(
+                "fit --tensor=@core.coo {model} --algorithm={algorithm} --threads=2 -o@m.s3m"
+            ));
         }
     }
-    let of_models: [&[&str]; 19] = [
-        &[
-            "fit",
-            "--tensor=@large.coo",
-            "--rank=128",
-            "--model=cp",
-            "-o@m.s3m",
-        ],
-        &[
-            "tune",
-            "--tensor=@core.coo",
-            "--model=tucker",
-            "--rank=8",
-            "-o@c.txt",
-        ],
-        &["predict", "@core.s3m", "@core.coo", "-o@p.coo"],
-        &["predict", "@large.s3m", "@large.coo", "-o@p.coo"],
-        &["eval", "@large.s3m", "@large.coo"],
-        &["export", "@core.s3m", "-o@e"],
-        &["export", "@large.s3m", "-o@e"],
-        &["concepts", "@core.s3m", "--mode=1"],
-        &["concepts", "@large.s3m", "--mode=1"],
-        &["clusters", "@core.s3m", "--mode=1"],
-        &["clusters", "@large.s3m", "--mode=1"],
-        &["report", "@large.s3m", "--data=@large.coo", "-o@r.html"],
-        &[
-            "recommend",
-            "@large.s3m",
-            "--mode=2",
-            "--for=1:all",
-            "--csv",
-        ],
-        &["similar", "@large.s3m", "--for=1:all", "--csv"],
-        &[
-            "fold-in",
-            "@large.s3m",
-            "--mode=1",
-            "--tensor=@large.coo",
-            "--replace",
-            "-o@f.s3m",
-        ],
-        &["convert", "@large.tns", "@c.coo"],
-        &["split", "@large.coo", "-o@s"],
-        &["check", "@large.coo", "--fix=@x.coo"],
-        &["info", "@large.coo"],
+    let others = [
+        "fit --tensor=@large.coo --model=cp --rank=128 --threads=2 -o@m.s3m",
+        "tune --tensor=@core.coo --model=tucker --rank=8 --threads=2 -o@c.txt",
+        "predict @core.s3m @core.coo --threads=2 -o@p.coo",
+        "predict @large.s3m @large.coo --threads=2 -o@p.coo",
+        "eval @large.s3m @large.coo --threads=2",
+        "export @core.s3m -o@e",
+        "export @large.s3m -o@e",
+        "concepts @core.s3m --mode=1",
+        "concepts @large.s3m --mode=1",
+        "clusters @core.s3m --mode=1 --threads=2",
+        "clusters @large.s3m --mode=1 --threads=2",
+        "report @large.s3m --data=@large.coo --threads=2 -o@r.html",
+        "recommend @large.s3m --mode=2 --for=1:all --csv --threads=2",
+        "similar @large.s3m --for=1:all --csv --threads=2",
+        "fold-in @large.s3m --mode=1 --tensor=@large.coo --replace --threads=2 -o@f.s3m",
+        "convert @large.tns @c.coo",
+        "split @large.coo -o@s",
+        "check @large.coo --fix=@x.coo",
+        "info @large.coo",
     ];
-    commands.extend(of_models.map(<[&str]>::to_vec));
-    for arguments in commands {
-        let latency = longest_latency(&dir, &arguments);
+    commands.extend(others.map(String::from));
+
+    // Each worker takes the next command until none is left. The number of a command keeps its outputs apart.
+    let num_workers = (std::thread::available_parallelism().unwrap().get() / 2).max(1);
+    let next = AtomicUsize::new(0);
+    let latencies = Mutex::new(vec![None; commands.len()]);
+    std::thread::scope(|scope| {
+        for _ in 0..num_workers {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(command) = commands.get(number) else {
+                        return;
+                    };
+                    let command = command.replace("-o@", &format!("-o@{number}-"));
+                    let arguments: Vec<&str> = command.split(' ').collect();
+                    let latency = longest_latency(&dir, &arguments);
+                    latencies.lock().unwrap()[number] = latency;
+                }
+            });
+        }
+    });
+    let latencies = latencies.into_inner().unwrap();
+    for (command, latency) in commands.iter().zip(&latencies) {
         let shown = latency.map_or("ended before".into(), |l| {
             format!("{:.2} s", l.as_secs_f64())
         });
-        println!("{shown:>12}  {}", arguments.join(" "));
+        println!("{shown:>12}  {command}");
     }
+    assert!(
+        latencies.iter().flatten().all(|&l| l <= MAX_LATENCY),
+        "a command ran for more than {MAX_LATENCY:?} after an interrupt"
+    );
 }
