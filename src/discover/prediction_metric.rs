@@ -10,7 +10,7 @@ use super::parameter_view::ParameterView;
 use crate::error::Result;
 use crate::kernel::CoreKind;
 use crate::model::Model;
-use crate::progress::{Monitor, StepPolls};
+use crate::progress::{Monitor, OPERATIONS_PER_STRIDED_ENTRY, StepPolls};
 use crate::try_alloc::{CORE_ENTRIES, try_collect, try_zeroed};
 
 /// Returns the matrix M of a mode, row-major with J_n columns: u M v^T is the mean product of the predictions of rows u
@@ -51,7 +51,7 @@ pub(super) fn prediction_metric(
         product = mode_product(&product, shape.ranks(), *n, moment, monitor)?;
     }
     let stride: usize = shape.ranks()[mode + 1..].iter().product();
-    let mut polls = StepPolls::new(monitor, rank);
+    let mut polls = StepPolls::new(monitor, rank * OPERATIONS_PER_STRIDED_ENTRY);
     for (position, &g) in core.iter().enumerate() {
         polls.step()?;
         let i = position / stride % rank;
@@ -73,7 +73,8 @@ fn mode_product(
 ) -> Result<Vec<f64>> {
     let (rank, stride) = (ranks[n], ranks[n + 1..].iter().product::<usize>());
     let mut out: Vec<f64> = try_zeroed(tensor.len(), CORE_ENTRIES)?;
-    let mut polls = StepPolls::new(monitor, rank * stride);
+    // A slice of the last mode is a single entry.
+    let mut polls = StepPolls::new(monitor, rank * (stride + OPERATIONS_PER_STRIDED_ENTRY));
     for (block, to) in tensor
         .chunks_exact(rank * stride)
         .zip(out.chunks_exact_mut(rank * stride))
