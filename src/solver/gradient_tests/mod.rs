@@ -2,7 +2,7 @@
 //!
 //! `finite_differences` compares an epoch with a tiny learning rate with central differences of the objective, term by
 //! term. `reference_sgd` compares epochs of `naive` and `opt` with each other and with plain SGD in `f64`. `penalty_at_scale`
-//! compares the shrinkage of the core for different numbers of entries.
+//! tests the penalty for large numbers of entries, also that of `als`.
 
 mod finite_differences;
 mod penalty_at_scale;

@@ -5,7 +5,7 @@ use crate::random::RandomStream;
 
 /// Entries at distinct random positions.
 pub(super) struct RandomEntries {
-    columns: Vec<Vec<u32>>,
+    pub columns: Vec<Vec<u32>>,
     pub values: Vec<f64>,
     /// Empty if entries are not weighted.
     pub weights: Vec<f64>,
