@@ -97,7 +97,7 @@ impl Case {
         let core = (0..entries)
             .map(|_| f64::from((0.7 * number(0.1)) as f32))
             .collect();
-        let n = if cfg!(miri) { 6 } else { 40 };
+        let n = if cfg!(miri) { 2 } else { 40 };
         let mut s = RandomStream::new(&[8, order as u64]);
         let chunk = EntryChunk {
             rows: (0..order)
@@ -466,9 +466,13 @@ const WEIGHTED: [usize; 12] = [1, 4, 5, 8, 10, 12, 16, 17, 18, 20, 33, 48];
 fn everywhere(kind: CoreKind, ranks: &[usize], regularizer: Regularizer) {
     for fiber in (0..ranks.len()).map(Some).chain([None]) {
         let with_weights = WEIGHTED.contains(ranks.iter().max().unwrap());
+        // Under Miri, entries have weights for every second fiber mode.
+        let is_left_out =
+            |weighted: bool| cfg!(miri) && weighted == fiber.is_some_and(|m| m % 2 == 0);
         for weighted in [false, true]
             .into_iter()
             .take(1 + usize::from(with_weights))
+            .filter(|&weighted| !is_left_out(weighted))
         {
             let mut case = Case::new(kind, ranks, (fiber, weighted), regularizer);
             case.check();
@@ -499,7 +503,11 @@ fn order_3_at_many_ranks() {
         everywhere(CoreKind::Full, &[2, rank, 3], RULES[rank % 4]);
         everywhere(CoreKind::Full, &[3, 2, rank], RULES[0]);
     }
-    for rank in ranks([7, 8, 12, 16, 17, 20]) {
+    // Under Miri, cores of a few hundred elements are enough.
+    for rank in ranks([7, 8, 12, 16, 17, 20])
+        .into_iter()
+        .filter(|_| !cfg!(miri))
+    {
         everywhere(CoreKind::Full, &[rank; 3], RULES[0]);
     }
 }
@@ -525,7 +533,9 @@ fn order_4_and_all_rules() {
         everywhere(CoreKind::Full, &[3, 2, 4, 2], regularizer);
         everywhere(CoreKind::Full, &[2, 3, 2, 17], regularizer);
         everywhere(CoreKind::Full, &[4, 5, 3], regularizer);
-        everywhere(CoreKind::Full, &[18, 20, 3], regularizer);
+        if !cfg!(miri) {
+            everywhere(CoreKind::Full, &[18, 20, 3], regularizer);
+        }
         everywhere(CoreKind::Diagonal, &[5; 3], regularizer);
         everywhere(CoreKind::Diagonal, &[40; 3], regularizer);
     }

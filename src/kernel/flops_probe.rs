@@ -9,7 +9,7 @@ use crate::simd::Level;
 use crate::simd::{F32x16, dispatched};
 
 /// Number of rounds of multiply-adds between two readings of the clock.
-const ROUNDS: usize = 1 << 14;
+const ROUNDS: usize = if cfg!(miri) { 4 } else { 1 << 14 };
 
 // A vector is one register of AVX-512, two of AVX2 and four of the portable level. Each function keeps twelve
 // registers busy: enough to hide the latency of the multiply-add, and few enough that none is spilled.
