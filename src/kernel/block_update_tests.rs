@@ -479,7 +479,9 @@ fn everywhere(kind: CoreKind, ranks: &[usize], regularizer: Regularizer) {
             // Non-fiber rows without priors have kernels of their own.
             let others = (0..ranks.len()).filter(|&m| fiber != Some(m));
             others.for_each(|m| case.priors[m].fill(0.0));
-            case.check();
+            if !cfg!(miri) {
+                case.check();
+            }
             case.core_eta = 0.0;
             case.check();
         }
@@ -528,8 +530,8 @@ fn order_2_and_cp_at_every_rank() {
 
 #[test]
 fn order_4_and_all_rules() {
-    // Under Miri, the penalty without and that with all branches.
-    for regularizer in RULES.into_iter().step_by(if cfg!(miri) { 3 } else { 1 }) {
+    // Under Miri, the penalty with all branches.
+    for regularizer in RULES.into_iter().skip(if cfg!(miri) { 3 } else { 0 }) {
         everywhere(CoreKind::Full, &[3, 2, 4, 2], regularizer);
         everywhere(CoreKind::Full, &[2, 3, 2, 17], regularizer);
         everywhere(CoreKind::Full, &[4, 5, 3], regularizer);

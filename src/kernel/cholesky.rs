@@ -224,7 +224,9 @@ mod tests {
     fn solves_at_every_level_and_size() {
         for level in Level::available() {
             let sizes = (1..=20).chain([31, 32, 33, 47, 64, 65, 72]);
-            for size in sizes.step_by(if cfg!(miri) { 8 } else { 1 }) {
+            // Under Miri, sizes of one and two vectors.
+            let sizes = sizes.filter(|size| !cfg!(miri) || [1, 9, 17].contains(size));
+            for size in sizes {
                 let (mut a, full) = matrix(size);
                 let right: Vec<f64> = (0..size).map(|i| 1.0 + i as f64).collect();
                 let mut b = vec![0.0f32; padded_len(size)];

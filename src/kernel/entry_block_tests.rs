@@ -44,7 +44,8 @@ fn chunk(first_value: u64, n: usize) -> EntryChunk {
 fn every_entry_is_in_its_block_once_and_in_one_batch() {
     for fiber_mode in [None, Some(0), Some(2)] {
         let spec = spec(fiber_mode);
-        let chunks = [chunk(1000, 700), chunk(5000, 300)];
+        let scale = if cfg!(miri) { 10 } else { 100 };
+        let chunks = [chunk(1000, 7 * scale), chunk(5000, 3 * scale)];
         let sorted: Vec<SortedChunk> = chunks
             .iter()
             .map(|c| SortedChunk::new(&spec, c, 0).unwrap())

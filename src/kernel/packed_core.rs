@@ -377,7 +377,8 @@ impl Tile {
                     sums[l] = ui.mul_add(g, sums[l]);
                 }
                 p.store(product);
-                slice = slice.add(self.step);
+                // After the last slice, the address of a tile may lie beyond the core.
+                slice = slice.wrapping_add(self.step);
             }
             for l in 0..K {
                 sums[l].store(self.m.add(l * LANES));
