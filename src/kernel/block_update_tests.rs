@@ -286,13 +286,14 @@ impl Case {
         }
     }
 
-    /// Compares all levels with the definition.
+    /// Compares all levels with the definition. Under Miri, which checks accesses, updates are not compared, because the definition
+    /// would take most of the time.
     fn check(&self) {
-        let wanted = self.expected(&NAME);
-        Level::available().for_each(|level| self.check_at(level, &wanted));
+        let wanted = (!cfg!(miri)).then(|| self.expected(&NAME));
+        Level::available().for_each(|level| self.check_at(level, wanted.as_ref()));
     }
 
-    fn check_at(&self, level: Level, (expected, met_squares): &(State, f64)) {
+    fn check_at(&self, level: Level, wanted: Option<&(State, f64)>) {
         let order = self.shape.order();
         let ranks = &self.shape.ranks();
         let layout = CoreLayout::tensor(&self.shape, self.fiber);
@@ -388,6 +389,9 @@ impl Case {
             &mut scratch,
         )
         .unwrap();
+        let Some((expected, met_squares)) = wanted else {
+            return;
+        };
         // With an L1 penalty, rounding decides on which side of the prior mean a value ends.
         let near = if self.regularizer.l1 { 0.02 } else { 0.0 };
         let close = |a: f32, b: f64, prior: f32| {
