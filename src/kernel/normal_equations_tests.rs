@@ -104,8 +104,16 @@ impl TestData {
 }
 
 fn check(row_counts: &[usize], ranks: &[usize], full: bool, count: usize) {
-    let count = if cfg!(miri) { 12 } else { count };
-    check_data(&TestData::new(row_counts, ranks, count), full);
+    // Under Miri, few rows, and unweighted entries only where modes have different ranks.
+    let few = vec![2; row_counts.len()];
+    let (row_counts, count) = if cfg!(miri) {
+        (&few[..], 4)
+    } else {
+        (row_counts, count)
+    };
+    if !cfg!(miri) || ranks[0] != ranks[1] {
+        check_data(&TestData::new(row_counts, ranks, count), full);
+    }
     check_data(&TestData::new(row_counts, ranks, count).weighted(), full);
 }
 
@@ -243,7 +251,7 @@ fn hyper_diagonal_core_at_every_level_rank_and_order() {
     for rank in ranks.into_iter().step_by(if cfg!(miri) { 9 } else { 1 }) {
         check(&[7, 3, 5], &[rank; 3], false, 400);
     }
-    check(&[3, if cfg!(miri) { 4 } else { 200 }], &[20; 2], false, 500);
+    check(&[3, 200], &[20; 2], false, 500);
     check(&[4, 3, 5, 6], &[9; 4], false, 500);
     check(&[4, 3, 2, 3, 2], &[6; 5], false, 200);
 }
@@ -252,7 +260,7 @@ fn hyper_diagonal_core_at_every_level_rank_and_order() {
 fn full_core_at_every_level_rank_and_order() {
     for rank in [1, 3, 8, 16, 17, 20]
         .into_iter()
-        .take(if cfg!(miri) { 2 } else { 6 })
+        .take(if cfg!(miri) { 1 } else { 6 })
     {
         check(&[7, 3, 5], &[rank; 3], true, 300);
     }
