@@ -8,10 +8,11 @@ use super::block_update::{BlockScratch, non_fiber};
 use super::blocking::BlockingSpec;
 use super::core_shape::MAX_ORDER;
 use super::entry_block::{EntryBlock, FiberBatch};
+use super::graph_update;
 use super::predict_batches::predict;
 use crate::error::Result;
 use crate::progress::{OPERATIONS_PER_POLL, StopFlag, count_operations, steps_per_poll};
-use crate::simd::{Level, padded_len};
+use crate::simd::{LANES, Level, padded_len};
 use crate::try_alloc::try_with_capacity;
 use crate::value_range::ValueRange;
 
@@ -24,6 +25,15 @@ pub(crate) struct BlockModel<'a> {
     /// All rows of each mode.
     pub rows: &'a [&'a [f32]],
     pub level: Level,
+}
+
+impl BlockModel<'_> {
+    /// Returns the blocking of all entries into one block, with the fiber mode of the layout.
+    pub(crate) fn blocking(&self, weighted: bool) -> BlockingSpec {
+        let counts = self.rows.iter().zip(&self.layout.ranks);
+        let counts: Vec<usize> = counts.map(|(r, &j)| r.len() / padded_len(j)).collect();
+        BlockingSpec::uncut(&counts, self.layout.fiber, 1, weighted)
+    }
 }
 
 /// Number of rows in the record of an entry: the fiber mode's row is stored once per run.
@@ -53,38 +63,63 @@ pub(crate) fn squared_residuals(
         .map(|m| biases[m])
         .collect();
     let fiber_biases = spec.fiber_mode.and_then(|f| biases.get(f));
-    let order = non_fiber_count(spec);
+    let (order, width) = (non_fiber_count(spec), block.record_words());
     let mut sums = [0.0; 2];
+    // Plain loops: the adapters of the standard library take 100 instructions per entry here.
     predictions(block, model, scratch, stop, |batches, values| {
-        let mut values = values.iter();
+        let mut values = values;
         for batch in batches {
-            let fiber_bias = fiber_biases.map(|b| f64::from(b[batch.run.fiber_row as usize]));
-            for record in batch
-                .record_slices(block)
-                .iter()
-                .flat_map(|p| p.chunks_exact(block.record_words()))
-            {
-                let mut bias = 0.0;
-                for (n, biases) in non_fiber.iter().enumerate() {
-                    bias += f64::from(biases[record[n] as usize]);
+            let fiber_bias =
+                fiber_biases.map_or(0.0, |b| f64::from(b[batch.run.fiber_row as usize]));
+            for records in batch.record_slices(block) {
+                let (of_records, rest) = values.split_at(records.len() / width);
+                values = rest;
+                for (k, &value) in of_records.iter().enumerate() {
+                    let record = &records[k * width..(k + 1) * width];
+                    let mut bias = 0.0;
+                    for (n, biases) in non_fiber.iter().enumerate() {
+                        bias += f64::from(biases[record[n] as usize]);
+                    }
+                    bias += fiber_bias;
+                    let weight = if spec.weighted {
+                        f64::from(f32::from_bits(record[order + 1]))
+                    } else {
+                        1.0
+                    };
+                    let (x, value) = (f64::from(f32::from_bits(record[order])), f64::from(value));
+                    sums[0] += weight * ((x - value) * (x - value));
+                    let clipped = x + bias - clip.clip(value + bias);
+                    sums[1] += weight * (clipped * clipped);
                 }
-                if let Some(b) = fiber_bias {
-                    bias += b;
-                }
-                let weight = if spec.weighted {
-                    f64::from(f32::from_bits(record[order + 1]))
-                } else {
-                    1.0
-                };
-                let x = f64::from(f32::from_bits(record[order]));
-                let value = values.next().map_or(0.0, |&v| f64::from(v));
-                sums[0] += weight * ((x - value) * (x - value));
-                let clipped = x + bias - clip.clip(value + bias);
-                sums[1] += weight * (clipped * clipped);
             }
         }
     })?;
     Ok(sums)
+}
+
+/// Returns the sum over all edges of a graph in a block of the similarity times the squared distance of the two rows. `rows` has
+/// all rows of the mode.
+///
+/// # Panics
+/// If a length is wrong.
+pub(crate) fn squared_distances(
+    block: &EntryBlock,
+    rows: &[f32],
+    stride: usize,
+    level: Level,
+) -> f64 {
+    let spec = block.spec();
+    assert!(level.is_available() && stride.is_multiple_of(LANES));
+    assert!(spec.fiber_mode.is_none() && spec.row_counts.len() == 2 && !spec.weighted);
+    assert!(spec.row_counts.iter().all(|n| rows.len() >= n * stride));
+    let rows = ModeRows {
+        start: rows.as_ptr().cast_mut(),
+        stride,
+        ..ModeRows::NONE
+    };
+    // SAFETY: the level is available. The block's constructor checked the rows of its entries against the row counts, and
+    // `rows` has that many rows, which are only read.
+    unsafe { graph_update::squared_distances(level, &rows, block.records()) }
 }
 
 /// Returns the residual of every entry of a block, in the order of [`EntryBlock::for_each_row_of_mode`]; of fewer entries if
@@ -101,7 +136,7 @@ pub(crate) fn residuals(
     let mut found = try_with_capacity(block.len(), "entries")?;
     let order = non_fiber_count(block.spec());
     let width = block.record_words();
-    // Plain loops: the adapters of the standard library took 100 instructions per entry here.
+    // Plain loops, as in `squared_residuals`.
     predictions(block, model, scratch, stop, |batches, values| {
         let mut values = values;
         for batch in batches {

@@ -83,16 +83,29 @@ impl BlockingSpec {
         1 + usize::from(self.weighted)
     }
 
+    /// Returns a blocking without cuts into `blocks` random blocks of nearly equal size.
+    pub(crate) fn uncut(
+        row_counts: &[usize],
+        fiber_mode: Option<usize>,
+        blocks: usize,
+        weighted: bool,
+    ) -> BlockingSpec {
+        BlockingSpec {
+            row_counts: row_counts.to_vec(),
+            fiber_mode,
+            cuts: vec![None; row_counts.len()],
+            parts_per_axis: blocks,
+            axes: 1,
+            seed: 0,
+            weighted,
+        }
+    }
+
     /// Returns a blocking of the same entries into `shards` random shards, without cuts and fiber mode.
     pub(crate) fn random_shards(&self, shards: usize) -> BlockingSpec {
         BlockingSpec {
-            row_counts: self.row_counts.clone(),
-            fiber_mode: None,
-            cuts: vec![None; self.row_counts.len()],
-            parts_per_axis: shards,
-            axes: 1,
             seed: self.seed,
-            weighted: self.weighted,
+            ..Self::uncut(&self.row_counts, None, shards, self.weighted)
         }
     }
 

@@ -8,7 +8,7 @@ use super::core_shape::MAX_ORDER;
 use super::entry_sort::{SortedChunk, concat_records, radix_sort};
 use crate::error::{Error, Result};
 use crate::random::RandomStream;
-use crate::try_alloc::{try_collect, try_with_capacity};
+use crate::try_alloc::{try_collect, try_with_capacity, try_zeroed};
 
 /// Consecutive entries of a block that share their row of the fiber mode. Without a fiber mode all entries of a
 /// block form one run.
@@ -109,17 +109,7 @@ impl EntryBlock {
             Some(f) => {
                 let fiber_row = |i: u32| unsorted[i as usize * width + f];
                 radix_sort(&mut sequence, spec.row_counts[f], fiber_row)?;
-                let mut start = 0;
-                for end in 1..=n {
-                    if end == n || fiber_row(sequence[end]) != fiber_row(sequence[start]) {
-                        runs.push(FiberRun {
-                            fiber_row: fiber_row(sequence[start]),
-                            start: start as u32,
-                            len: (end - start) as u32,
-                        });
-                        start = end;
-                    }
-                }
+                add_runs(n, |k| fiber_row(sequence[k]), &mut runs);
             }
             None => runs.extend(single_run(n)),
         }
@@ -134,6 +124,81 @@ impl EntryBlock {
         }
         Ok(EntryBlock {
             index,
+            total_weight: total_weight(spec, &records),
+            spec: spec.clone(),
+            records,
+            runs,
+            original_values: Vec::new(),
+        })
+    }
+
+    /// Builds the only block of a blocking without cuts. `rows` has the rows of one entry after the other, one per mode.
+    /// Entries of the same run keep their order. A fiber may have several runs if there are many more fibers than entries.
+    ///
+    /// # Panics
+    /// If an entry has a row beyond the row counts, a length does not match, or the blocking has a cut.
+    pub(crate) fn from_entries(
+        spec: &Arc<BlockingSpec>,
+        rows: &[u32],
+        values: &[f32],
+        weights: &[f32],
+    ) -> Result<EntryBlock> {
+        let (n, order, width) = (values.len(), spec.order(), spec.record_words());
+        assert!(spec.cuts.iter().all(Option::is_none));
+        assert!(rows.len() == n * order && n < u32::MAX as usize);
+        assert_eq!(weights.len(), if spec.weighted { n } else { 0 });
+        // A counting sort by fiber row, or by its leading bits if there are many more rows than entries: hardly any entries
+        // share a row then.
+        let row_count = spec.fiber_mode.map_or(0, |f| spec.row_counts[f]);
+        let mut shift = 0;
+        while row_count >> shift > 4 * n {
+            shift += 1;
+        }
+        let mut next: Vec<u32> = try_zeroed((row_count >> shift) + 2, "rows")?;
+        let mut fiber_rows: Vec<u32> = Vec::new();
+        if let Some(f) = spec.fiber_mode {
+            fiber_rows = try_zeroed(n, "entries")?;
+            for i in 0..n {
+                next[(rows[i * order + f] >> shift) as usize + 1] += 1;
+            }
+            for bucket in 1..next.len() {
+                next[bucket] += next[bucket - 1];
+            }
+        }
+        let mut records = try_zeroed(n * width, "words of entries")?;
+        let mut exist = true;
+        // Plain loops: the adapters of the standard library take several times as long here.
+        for i in 0..n {
+            let rows = &rows[i * order..(i + 1) * order];
+            let mut slot = i;
+            if let Some(f) = spec.fiber_mode {
+                let next = &mut next[(rows[f] >> shift) as usize];
+                slot = *next as usize;
+                *next += 1;
+                fiber_rows[slot] = rows[f];
+            }
+            let record = &mut records[slot * width..(slot + 1) * width];
+            let mut at = 0;
+            for m in 0..order {
+                exist &= (rows[m] as usize) < spec.row_counts[m];
+                if spec.fiber_mode != Some(m) {
+                    record[at] = rows[m];
+                    at += 1;
+                }
+            }
+            record[at] = values[i].to_bits();
+            if spec.weighted {
+                record[at + 1] = weights[i].to_bits();
+            }
+        }
+        assert!(exist, "an entry with a row that does not exist");
+        let mut runs = Vec::new();
+        match spec.fiber_mode {
+            Some(_) => add_runs(n, |k| fiber_rows[k], &mut runs),
+            None => runs.extend(single_run(n)),
+        }
+        Ok(EntryBlock {
+            index: 0,
             total_weight: total_weight(spec, &records),
             spec: spec.clone(),
             records,
@@ -379,6 +444,22 @@ impl EntryBlock {
 /// Returns `position` moved by `rotation` in a cycle of `len` positions; both are below `len`, which may exceed 2^31.
 fn rotated(position: u32, rotation: u32, len: u32) -> u32 {
     ((u64::from(position) + u64::from(rotation)) % u64::from(len)) as u32
+}
+
+/// Adds the runs of `n` entries in storage order, given the fiber row of each.
+#[inline]
+fn add_runs(n: usize, fiber_row: impl Fn(usize) -> u32, runs: &mut Vec<FiberRun>) {
+    let mut start = 0;
+    for end in 1..=n {
+        if end == n || fiber_row(end) != fiber_row(start) {
+            runs.push(FiberRun {
+                fiber_row: fiber_row(start),
+                start: start as u32,
+                len: (end - start) as u32,
+            });
+            start = end;
+        }
+    }
 }
 
 /// Returns the run of a block without a fiber mode; none if it is empty.

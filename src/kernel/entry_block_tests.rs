@@ -83,6 +83,54 @@ fn every_entry_is_in_its_block_once_and_in_one_batch() {
 }
 
 #[test]
+fn entries_of_one_block_are_grouped_by_fiber_in_their_order() {
+    // Rows in the fiber mode: few, as many as entries, and so many that the sort uses leading bits only.
+    for (row_count, fiber_mode) in [
+        (9, None),
+        (9, Some(1)),
+        (300, Some(0)),
+        (1 << 20, Some(2)),
+        (u32::MAX as usize, Some(1)),
+    ] {
+        let mut stream = RandomStream::new(&[row_count as u64]);
+        let mut row = |_| stream.below(row_count as u64) as u32;
+        let n = if cfg!(miri) { 30 } else { 300 };
+        let mut rows: Vec<u32> = (0..3 * n).map(&mut row).collect();
+        // The last entry has the rows of the first one, and another the largest row.
+        rows.copy_within(0..3, 3 * (n - 1));
+        rows[30..33].fill(row_count as u32 - 1);
+        let values: Vec<f32> = (0..n).map(|i| i as f32).collect();
+        let weights: Vec<f32> = values.iter().map(|x| x + 0.5).collect();
+        let spec = Arc::new(BlockingSpec::uncut(&[row_count; 3], fiber_mode, 1, true));
+        let block = EntryBlock::from_entries(&spec, &rows, &values, &weights).unwrap();
+        let mut found = Vec::new();
+        block.for_each_entry(|rows, value, weight| {
+            assert_eq!(weight, value + 0.5);
+            found.push((rows.to_vec(), value as usize));
+        });
+        let mut sorted = found.clone();
+        sorted.sort_by_key(|e| e.1);
+        let each = rows.chunks_exact(3).enumerate();
+        assert!(sorted.into_iter().eq(each.map(|(i, r)| (r.to_vec(), i))));
+        let fiber_row = |e: &(Vec<u32>, usize)| fiber_mode.map_or(0, |f| e.0[f]);
+        for pair in found.windows(2) {
+            assert!(fiber_row(&pair[0]) != fiber_row(&pair[1]) || pair[0].1 < pair[1].1);
+        }
+        if row_count <= 300 {
+            assert!(found.is_sorted_by_key(|e| (fiber_row(e), e.1)));
+        }
+        assert_eq!(block.total_weight(), (n * n) as f64 / 2.0);
+    }
+}
+
+#[test]
+#[should_panic(expected = "a row that does not exist")]
+fn an_entry_with_a_row_that_does_not_exist_is_rejected() {
+    let spec = Arc::new(BlockingSpec::uncut(&[5, 4], Some(1), 1, false));
+    let _ = EntryBlock::from_entries(&spec, &[4, 3, 5, 0], &[1.0, 2.0], &[]);
+}
+
+#[test]
 fn radix_sort_is_stable_and_handles_keys_of_several_digits() {
     let keys: Vec<u32> = (0..1000u32)
         .map(|i| i.wrapping_mul(2_654_435_761) % 70_000 / 7 * 7)

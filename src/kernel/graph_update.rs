@@ -1,9 +1,9 @@
-//! Updates along the edges of a graph: the penalty w |u - v|^2 moves two rows of one mode towards each other.
+//! The penalty w |u - v|^2 of the edges of a graph, and updates along them: it moves two rows of one mode towards each other.
 #![allow(unsafe_code)]
 
 use super::batch_job::{ModeRows, Regularizer, RowUpdate};
 use crate::simd::LANES;
-use crate::simd::{F32x16, dispatched};
+use crate::simd::{F32x16, dispatched, prefetch};
 
 #[derive(Clone, Copy)]
 pub(super) struct GraphUpdateSettings {
@@ -52,4 +52,38 @@ unsafe fn update_edges_body<V: F32x16>(
             }
         }
     }
+}
+
+dispatched! {
+    /// Returns the sum over all edges of the similarity times the squared distance of the two rows.
+    ///
+    /// # Safety
+    /// All rows must exist in `rows`.
+    pub(super) unsafe fn squared_distances(rows: &ModeRows, edges: &[u32]) -> f64 = squared_distances_body;
+}
+
+#[inline(always)]
+unsafe fn squared_distances_body<V: F32x16>(rows: &ModeRows, edges: &[u32]) -> f64 {
+    const EDGES_AHEAD: usize = 8;
+    let mut total = 0.0;
+    for i in 0..edges.len() / 3 {
+        // SAFETY: the caller guarantees that all rows exist.
+        unsafe {
+            if let Some(ahead) = edges.get(3 * (i + EDGES_AHEAD)..3 * (i + EDGES_AHEAD) + 2) {
+                let (u, v) = (rows.row(ahead[0]), rows.row(ahead[1]));
+                for k in (0..rows.stride).step_by(LANES) {
+                    prefetch(u.wrapping_add(k));
+                    prefetch(v.wrapping_add(k));
+                }
+            }
+            let (u, v) = (rows.row(edges[3 * i]), rows.row(edges[3 * i + 1]));
+            let mut sum = V::zero();
+            for k in (0..rows.stride).step_by(LANES) {
+                let difference = V::load(v.add(k)).mul_add(V::splat(-1.0), V::load(u.add(k)));
+                sum = difference.mul_add(difference, sum);
+            }
+            total += f64::from(f32::from_bits(edges[3 * i + 2])) * f64::from(sum.sum());
+        }
+    }
+    total
 }

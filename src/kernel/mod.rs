@@ -92,7 +92,7 @@ mod tensor_kernel;
 
 pub(crate) use batch_job::{MAX_BATCH_LEN, Regularizer};
 pub(crate) use block_core_layout::CoreLayout;
-pub(crate) use block_residuals::{BlockModel, residuals, squared_residuals};
+pub(crate) use block_residuals::{BlockModel, residuals, squared_distances, squared_residuals};
 pub(crate) use block_update::{
     BlockScratch, BlockUpdateSettings, update_block, update_graph_block,
 };

@@ -6,14 +6,14 @@
 #![allow(unsafe_code)]
 
 use super::batch_iter::{BatchIter, non_fiber_modes, single_vector_modes};
-use super::batch_job::{BatchJob, FiberMode};
+use super::batch_job::{BatchJob, FiberMode, ModeRows};
 use super::core_shape::CoreKind;
 use super::entry_block::FiberBatch;
 use super::entry_gradient::{contract, value_body};
 use super::hogwild_rows::HogwildVector;
 use super::hyper_diagonal::{fiber_product, multiway_dot};
 use super::order_n::load_rows;
-use crate::simd::{F32x16, LANES, dispatched, leaf, padded_len};
+use crate::simd::{F32x16, LANES, dispatched, leaf, padded_len, prefetch};
 
 dispatched! {
     /// Writes the prediction of every entry to `to`, in the order of the batches.
@@ -74,6 +74,19 @@ unsafe fn predict_level<V: HogwildVector>(
     }
 }
 
+/// Prefetches the fiber row of a batch some batches after batch `current`. Short runs would wait for it.
+#[inline(always)]
+unsafe fn prefetch_fiber(fiber: &ModeRows, batches: &[FiberBatch], current: usize) {
+    const BATCHES_AHEAD: usize = 4;
+    if let Some(batch) = batches.get(current + BATCHES_AHEAD) {
+        // SAFETY: the caller guarantees that the rows of all batches exist.
+        let row = unsafe { fiber.row(batch.run.fiber_row) };
+        for k in (0..fiber.stride).step_by(LANES) {
+            prefetch(row.wrapping_add(k));
+        }
+    }
+}
+
 #[inline(always)]
 unsafe fn any_core_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) {
     // SAFETY: the caller guarantees the obligations of the module docs and the room at `to`.
@@ -84,10 +97,12 @@ unsafe fn any_core_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], t
         let rows = m.add(shape.core_len());
         let work = rows.add(shape.rows_len());
         let mut to = to;
-        for (batch, entries) in BatchIter::new(job, job.non_fiber, batches, job.weighted) {
+        let batch_iter = BatchIter::new(job, job.non_fiber, batches, job.weighted);
+        for (current, (batch, entries)) in batch_iter.enumerate() {
             let core = match job.fiber {
                 None => job.core.cast_const(),
                 Some(FiberMode { rows: fiber, rank }) => {
+                    prefetch_fiber(&fiber, batches, current);
                     let u = fiber.row(batch.run.fiber_row);
                     if full {
                         contract::<V>(job.core, u, rank, shape.core_len() / LANES, m);
@@ -117,10 +132,12 @@ unsafe fn diagonal_body<V: F32x16, const N: usize>(
         let non_fiber = non_fiber_modes::<N>(job);
         let width = non_fiber[0].stride;
         let mut to = to;
-        for (batch, entries) in BatchIter::new(job, &non_fiber, batches, job.weighted) {
+        let batch_iter = BatchIter::new(job, &non_fiber, batches, job.weighted);
+        for (current, (batch, entries)) in batch_iter.enumerate() {
             let m = match job.fiber {
                 None => job.core,
                 Some(FiberMode { rows: fiber, rank }) => {
+                    prefetch_fiber(&fiber, batches, current);
                     let u = fiber.row(batch.run.fiber_row);
                     fiber_product::<V>(job, u, rank, width / LANES, job.work);
                     job.work
@@ -157,7 +174,9 @@ unsafe fn order3_body<V: F32x16, const J: usize>(
             V::zero().store(m.add(i * LANES));
         }
         let mut to = to;
-        for (batch, entries) in BatchIter::new(job, &non_fiber, batches, job.weighted) {
+        let batch_iter = BatchIter::new(job, &non_fiber, batches, job.weighted);
+        for (current, (batch, entries)) in batch_iter.enumerate() {
+            prefetch_fiber(&fiber, batches, current);
             let u = fiber.row(batch.run.fiber_row);
             contract::<V>(job.core, u, rank, job.shape.ranks()[0], m);
             let mut mi = [V::zero(); J];

@@ -1,9 +1,10 @@
 //! The entries of a tensor or matrix in the arrangement that an algorithm needs.
 
-use std::sync::Mutex;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
-use crate::kernel::{ConflictFreeClasses, EntryBlock};
+use crate::kernel::{BlockingSpec, ConflictFreeClasses, EntryBlock};
 use crate::parallel::ThreadPool;
 use crate::try_alloc::try_to_vec;
 
@@ -35,6 +36,10 @@ impl Shuffled {
         self.values.len()
     }
 
+    pub(super) fn is_weighted(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
     /// Returns the weight of an entry: 1 if entries are not weighted.
     #[inline]
     pub(super) fn weight(&self, i: usize) -> f32 {
@@ -48,6 +53,21 @@ impl Shuffled {
         } else {
             self.weights.iter().map(|&w| f64::from(w)).sum()
         }
+    }
+
+    /// Copies the entries of a range into the only block of a blocking without cuts.
+    pub(super) fn block(
+        &self,
+        spec: &Arc<BlockingSpec>,
+        range: Range<usize>,
+    ) -> Result<EntryBlock> {
+        let rows = &self.rows[range.start * self.order..range.end * self.order];
+        let weights = if self.is_weighted() {
+            &self.weights[range.clone()]
+        } else {
+            &[]
+        };
+        EntryBlock::from_entries(spec, rows, &self.values[range], weights)
     }
 
     /// Returns the rows of an entry, one per mode.
@@ -120,7 +140,7 @@ impl Entries {
     /// Returns whether entries are weighted.
     pub(super) fn is_weighted(&self) -> bool {
         match self {
-            Entries::Shuffled(s) => !s.weights.is_empty(),
+            Entries::Shuffled(s) => s.is_weighted(),
             _ => self.blocks().first().is_some_and(|c| c.spec().weighted),
         }
     }

@@ -76,14 +76,12 @@ pub(super) fn given_entries(
 /// Returns a blocking without cuts, in blocks of nearly equal size.
 fn blocking(model: &Model, count: usize, weighted: bool) -> Arc<BlockingSpec> {
     let rows: Vec<usize> = model.modes.iter().map(|m| m.factor.len()).collect();
-    Arc::new(BlockingSpec {
-        // The mode with the fewest rows has the longest fibers.
-        fiber_mode: (0..model.order()).min_by_key(|&m| rows[m]),
-        cuts: vec![None; rows.len()],
-        row_counts: rows,
-        parts_per_axis: count.div_ceil(ENTRIES_PER_BLOCK).max(1),
-        axes: 1,
-        seed: 0,
-        weighted,
-    })
+    let blocks = count.div_ceil(ENTRIES_PER_BLOCK).max(1);
+    let spec = BlockingSpec::uncut(&rows, longest_fibers(model), blocks, weighted);
+    Arc::new(spec)
+}
+
+/// Returns the mode with the longest fibers, the one with the fewest rows. Predictions grouped by it take the fewest operations.
+pub(super) fn longest_fibers(model: &Model) -> Option<usize> {
+    (0..model.order()).min_by_key(|&m| model.modes[m].factor.len())
 }

@@ -1,17 +1,20 @@
 //! The loss f of the paper and the squared errors it consists of, independent of the thread count.
 
+use std::sync::Arc;
+
 use super::chunked_sum::{CHUNK, sum_chunks};
 use super::data::{Data, MatrixData};
 use super::entries::Entries;
+use super::evaluation_entries::longest_fibers;
 use super::standardization::Standardization;
 use crate::error::Result;
 use crate::kernel::{
-    BlockModel, BlockScratch, CoreLayout, Method, TensorKernel, squared_residuals,
+    BlockModel, BlockScratch, BlockingSpec, CoreLayout, EntryBlock, squared_distances,
+    squared_residuals,
 };
-use crate::model::Model;
+use crate::model::{FactorMatrix, Model};
 use crate::options::{Options, Penalty};
 use crate::parallel::ThreadPool;
-use crate::progress::steps_per_poll;
 use crate::simd::{LANES, Level};
 use crate::value_range::ValueRange;
 
@@ -32,65 +35,49 @@ pub(super) fn tensor_squared_errors(
     level: Level,
     pool: &ThreadPool<'_>,
 ) -> Result<SquaredErrors> {
-    let (shape, stop) = (&model.shape, pool.stop());
     let clip = standardization.standardized_range(model.range);
     let biases: Vec<&[f32]> = standardization.biases.iter().map(Vec::as_slice).collect();
-    let [plain, clipped] = match entries {
-        Entries::Blocks(_) | Entries::Classes(_) => {
-            let blocks = entries.blocks();
-            let Some(first) = blocks.first() else {
-                return Ok(SquaredErrors {
-                    plain: 0.0,
-                    clipped: 0.0,
-                });
-            };
-            let layout = CoreLayout::tensor(shape, first.spec().fiber_mode);
-            let core = layout.to_fiber_first(&model.core, pool.monitor())?;
-            let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
-            let model = BlockModel {
-                layout: &layout,
-                core: &core,
-                rows: &rows,
-                level,
-            };
-            let scratch = || Ok(BlockScratch::default());
-            sum_chunks(blocks.len(), pool, scratch, |scratch, b| {
-                squared_residuals(&blocks[b], &model, clip, &biases, scratch, stop)
-            })?
-        }
-        Entries::Shuffled(entries) => {
-            let state = || {
-                Ok((
-                    TensorKernel::new(shape, Method::Shared(level))?,
-                    vec![0.0f32; shape.rows_len()],
-                ))
-            };
-            let entries_per_poll = steps_per_poll(shape.core_len());
-            let count = entries.len().div_ceil(CHUNK);
-            sum_chunks(count, pool, state, |(kernel, rows), c| {
-                let (mut plain, mut clipped) = (0.0, 0.0);
-                for i in c * CHUNK..((c + 1) * CHUNK).min(entries.len()) {
-                    if i % entries_per_poll == 0 && stop.requested() {
-                        break;
-                    }
-                    for (n, &row) in entries.row(i).iter().enumerate() {
-                        rows[shape.row(n)]
-                            .copy_from_slice(model.modes[n].factor.padded_row(row as usize));
-                    }
-                    let x = f64::from(kernel.value(&model.core, rows));
-                    let value = f64::from(entries.values[i]);
-                    let each = biases.iter().zip(entries.row(i));
-                    let bias: f64 = each.map(|(b, &row)| f64::from(b[row as usize])).sum();
-                    let weight = f64::from(entries.weight(i));
-                    plain += weight * ((value - x) * (value - x));
-                    clipped +=
-                        weight * (value + bias - (x + bias).clamp(clip.min, clip.max)).powi(2);
-                }
-                Ok([plain, clipped])
-            })?
-        }
+    let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
+    let fiber_mode = match entries {
+        Entries::Shuffled(_) => longest_fibers(model),
+        _ => entries.blocks().first().and_then(|b| b.spec().fiber_mode),
     };
+    let layout = CoreLayout::tensor(&model.shape, fiber_mode);
+    let core = layout.to_fiber_first(&model.core, pool.monitor())?;
+    let model = BlockModel {
+        layout: &layout,
+        core: &core,
+        rows: &rows,
+        level,
+    };
+    let [plain, clipped] = sum_squared_residuals(entries, &model, clip, &biases, pool)?;
     Ok(SquaredErrors { plain, clipped })
+}
+
+/// Sums the squared residuals of all entries, as [`squared_residuals`] does for a block. Shuffled entries are grouped
+/// by fiber one chunk at a time, so that entries of a chunk with the same row of the fiber mode share its product with the core.
+fn sum_squared_residuals(
+    entries: &Entries,
+    model: &BlockModel<'_>,
+    clip: ValueRange,
+    biases: &[&[f32]],
+    pool: &ThreadPool<'_>,
+) -> Result<[f64; 2]> {
+    let (stop, scratch) = (pool.stop(), || Ok(BlockScratch::default()));
+    let Entries::Shuffled(shuffled) = entries else {
+        let blocks = entries.blocks();
+        return sum_chunks(blocks.len(), pool, scratch, |scratch, b| {
+            squared_residuals(&blocks[b], model, clip, biases, scratch, stop)
+        });
+    };
+    let spec = Arc::new(model.blocking(shuffled.is_weighted()));
+    // Long chunks have more entries per fiber; short ones keep all threads busy. A chunk fits into the L2 cache.
+    let count = shuffled.len();
+    let size = count.div_ceil(64).clamp(CHUNK / 2, 4 * CHUNK);
+    sum_chunks(count.div_ceil(size), pool, scratch, |scratch, c| {
+        let block = shuffled.block(&spec, c * size..((c + 1) * size).min(count))?;
+        squared_residuals(&block, model, clip, biases, scratch, stop)
+    })
 }
 
 /// Computes f_m without its penalty: the squared errors of a matrix, or the weighted squared distances of a graph.
@@ -102,72 +89,47 @@ fn matrix_squared_error(
     pool: &ThreadPool<'_>,
 ) -> Result<f64> {
     let rows = &model.modes[data.mode].factor;
-    let graph = data.kind.is_graph();
-    let columns = if graph {
-        rows
-    } else {
-        &model.matrices[m].factor
-    };
+    if data.kind.is_graph() {
+        return graph_squared_distance(rows, &data.entries, level, pool);
+    }
+    let columns = &model.matrices[m].factor;
     if let Some(full) = &data.full {
         return full.squared_error(rows, columns, pool);
     }
-    let entry_error = |a: u32, b: u32, y: f32, weight: f32| {
-        let (y, weight) = (f64::from(y), f64::from(weight));
-        let pairs = rows.row(a as usize).iter().zip(columns.row(b as usize));
-        let pairs = pairs.map(|(&p, &q)| (f64::from(p), f64::from(q)));
-        if graph {
-            y * pairs.map(|(p, q)| (p - q).powi(2)).sum::<f64>()
-        } else {
-            weight * (y - pairs.map(|(p, q)| p * q).sum::<f64>()).powi(2)
-        }
+    let layout = CoreLayout::matrix(rows.rank());
+    let model = BlockModel {
+        layout: &layout,
+        core: &[],
+        rows: &[rows.as_slice(), columns.as_slice()],
+        level,
     };
-    let [squares] = match &data.entries {
-        Entries::Blocks(blocks) if !graph => {
-            let layout = CoreLayout::matrix(rows.rank());
-            let both = [rows.as_slice(), columns.as_slice()];
-            let unbounded = ValueRange::UNBOUNDED;
-            let model = BlockModel {
-                layout: &layout,
-                core: &[],
-                rows: &both,
-                level,
-            };
-            let (stop, scratch) = (pool.stop(), || Ok(BlockScratch::default()));
-            sum_chunks(blocks.len(), pool, scratch, |scratch, b| {
-                let [plain, _] =
-                    squared_residuals(&blocks[b], &model, unbounded, &[], scratch, stop)?;
-                Ok([plain])
+    let [plain, _] =
+        sum_squared_residuals(&data.entries, &model, ValueRange::UNBOUNDED, &[], pool)?;
+    Ok(plain)
+}
+
+/// Computes the sum over all edges of a graph of the similarity times the squared distance of the two rows.
+fn graph_squared_distance(
+    rows: &FactorMatrix,
+    edges: &Entries,
+    level: Level,
+    pool: &ThreadPool<'_>,
+) -> Result<f64> {
+    let (state, stride) = (|| Ok(()), rows.stride());
+    let distances = |block: &EntryBlock| [squared_distances(block, rows.as_slice(), stride, level)];
+    let [sum] = match edges {
+        Entries::Shuffled(edges) => {
+            let spec = Arc::new(BlockingSpec::uncut(&[rows.len(); 2], None, 1, false));
+            sum_chunks(edges.len().div_ceil(CHUNK), pool, state, |(), c| {
+                let range = c * CHUNK..((c + 1) * CHUNK).min(edges.len());
+                Ok(distances(&edges.block(&spec, range)?))
             })?
         }
-        Entries::Blocks(_) | Entries::Classes(_) => sum_chunks(
-            data.entries.blocks().len(),
-            pool,
-            || Ok(()),
-            |(), c| {
-                let mut sum = 0.0;
-                data.entries.blocks()[c]
-                    .for_each_entry(|rows, y, w| sum += entry_error(rows[0], rows[1], y, w));
-                Ok([sum])
-            },
-        )?,
-        Entries::Shuffled(entries) => {
-            let count = entries.len().div_ceil(CHUNK);
-            sum_chunks(
-                count,
-                pool,
-                || Ok(()),
-                |(), c| {
-                    let range = c * CHUNK..((c + 1) * CHUNK).min(entries.len());
-                    let each = range.map(|i| {
-                        let row = entries.row(i);
-                        entry_error(row[0], row[1], entries.values[i], entries.weight(i))
-                    });
-                    Ok([each.sum()])
-                },
-            )?
-        }
+        _ => sum_chunks(edges.blocks().len(), pool, state, |(), b| {
+            Ok(distances(&edges.blocks()[b]))
+        })?,
     };
-    Ok(squares)
+    Ok(sum)
 }
 
 /// Computes twice the penalty of some rows, since f contains half of it: the squares, or twice the absolute values, of
@@ -189,21 +151,36 @@ fn penalty(
         pool,
         || Ok(()),
         |(), c| {
-            let each = chunks[c].chunks_exact(stride).enumerate();
-            let sum = each
-                .map(|(i, row)| {
-                    let off = row.iter().zip(prior_mean).map(|(x, p)| f64::from(x - p));
-                    weight(c * rows_per_chunk + i)
-                        * match kind {
-                            Penalty::L2 => off.map(|x| x * x).sum::<f64>(),
-                            Penalty::L1 => 2.0 * off.map(f64::abs).sum::<f64>(),
-                        }
-                })
-                .sum();
+            let mut sum = 0.0;
+            for (i, row) in chunks[c].chunks_exact(stride).enumerate() {
+                let size = match kind {
+                    Penalty::L2 => sum_differences(row, prior_mean, |x| x * x),
+                    Penalty::L1 => 2.0 * sum_differences(row, prior_mean, f64::abs),
+                };
+                sum += weight(c * rows_per_chunk + i) * size;
+            }
             Ok([sum])
         },
     )?;
     Ok(sum)
+}
+
+/// Sums `term` over the differences of two rows of equal length. Independent partial sums let the processor overlap additions.
+#[inline]
+fn sum_differences(a: &[f32], b: &[f32], term: impl Fn(f64) -> f64) -> f64 {
+    const SUMS: usize = 8;
+    let mut sums = [0.0; SUMS];
+    let whole = a.len() - a.len() % SUMS;
+    for start in (0..whole).step_by(SUMS) {
+        let (a, b) = (&a[start..start + SUMS], &b[start..start + SUMS]);
+        for (k, sum) in sums.iter_mut().enumerate() {
+            *sum += term(f64::from(a[k] - b[k]));
+        }
+    }
+    for k in whole..a.len() {
+        sums[0] += term(f64::from(a[k] - b[k]));
+    }
+    sums.iter().sum()
 }
 
 /// Computes the penalty of the biases: half their squares times the damping of their mode.

@@ -34,6 +34,8 @@ mod hyperparameters;
 mod initialization;
 mod input;
 mod loss;
+#[cfg(test)]
+mod loss_tests;
 mod observer;
 mod reparametrization;
 mod resume;
