@@ -19,6 +19,11 @@ const MAX_REPLICA_BYTES: usize = 256 << 10;
 /// Parts per axis to aim for if the cache would allow fewer, so that many threads have work.
 const TARGET_PARTS: usize = 16;
 
+/// Blocks that run at the same time at most, if they are long. Each has replicas of its own. The more replicas are merged, the
+/// more their summed deltas overshoot along directions whose curvature is underestimated: a fit of 80 million entries with the
+/// preset `paper` diverges with 61 replicas and converges with 32 (docs/notes/performance.md).
+pub(super) const MAX_REPLICAS: usize = 32;
+
 /// Parts per axis at most.
 const MAX_PARTS: usize = 128;
 
@@ -133,9 +138,12 @@ impl<'a> TensorSizes<'a> {
         };
         let max_blocks = (self.entries / min_block_entries).max(1) as f64;
         let bytes: usize = modes.iter().map(|&n| self.bytes(n)).sum();
-        let wanted = bytes
+        let mut wanted = bytes
             .div_ceil(MAX_BLOCK_ROW_BYTES)
             .clamp(TARGET_PARTS, MAX_PARTS);
+        if wanted > MAX_REPLICAS {
+            wanted = wanted.next_multiple_of(TARGET_PARTS);
+        }
         // The offset makes the root of an exact power come out whole in spite of rounding.
         let by_entries = (max_blocks.powf(1.0 / modes.len() as f64) + 1e-9) as usize;
         let parts = modes
@@ -146,10 +154,16 @@ impl<'a> TensorSizes<'a> {
             })
             .fold(wanted.min(by_entries), usize::min)
             .max(1);
-        // Unbatched blocks are short and many; a multiple of the target distributes them evenly.
-        match fiber_mode {
-            None if parts > TARGET_PARTS => parts / TARGET_PARTS * TARGET_PARTS,
-            _ => parts,
+        // Unbatched blocks are short and many; a multiple of the target distributes them evenly. Beyond the largest number of
+        // replicas it makes strata of a fraction of the parts possible.
+        let max_any = match fiber_mode {
+            None => TARGET_PARTS,
+            Some(_) => MAX_REPLICAS,
+        };
+        if parts > max_any {
+            parts / TARGET_PARTS * TARGET_PARTS
+        } else {
+            parts
         }
     }
 
@@ -243,6 +257,18 @@ mod tests {
             (c.fiber_mode, c.modes, c.parts_per_axis),
             (Some(2), vec![1, 0], 9)
         );
+    }
+
+    #[test]
+    fn many_parts_are_a_multiple_of_the_target() {
+        // The rows of both modes take 60.8 times the memory of a block.
+        let c = cut(&[480_000, 18_000, 74], 80_000_000, 12, CoreKind::Full);
+        assert_eq!((c.fiber_mode, c.parts_per_axis), (Some(2), 64));
+        // Shorter blocks would be needed for more parts.
+        let c = cut(&[480_000, 18_000, 74], 10_000_000, 12, CoreKind::Full);
+        assert_eq!((c.fiber_mode, c.parts_per_axis), (Some(2), 48));
+        let c = cut(&[200_000, 18_000, 74], 80_000_000, 12, CoreKind::Full);
+        assert_eq!((c.fiber_mode, c.parts_per_axis), (Some(2), 27));
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl FitInputs<'_> {
     pub(super) fn blocks_per_stratum(&self) -> usize {
         match self.plan.longest_row {
             Some(_) => 0,
-            None => self.plan.blocking.parts_per_axis,
+            None => self.plan.blocks_per_stratum,
         }
     }
 

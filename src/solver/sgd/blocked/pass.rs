@@ -24,7 +24,7 @@ pub(super) fn new_pass(
     let merged = entries / plan.strata() as f64 * plan.strata_per_merge as f64;
     let entries = EntryCounts {
         total: merged as f32,
-        per_replica: (merged / plan.blocking.parts_per_axis as f64) as f32,
+        per_replica: (merged / plan.blocks_per_stratum as f64) as f32,
     };
     let class_groups = match data.tensor.classes() {
         Some(classes) => {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::balanced_partition::balanced_partition;
-use super::cut_search::TensorSizes;
+use super::cut_search::{MAX_REPLICAS, TensorSizes};
 use crate::kernel::{BlockingSpec, CoreShape, MAX_ORDER, ModeCut, RowPartition};
 use crate::problem::{MatrixKind, Problem};
 use crate::random::hash_words;
@@ -53,6 +53,8 @@ pub(in crate::solver) struct BlockingPlan {
     pub matrices: Vec<MatrixPlan>,
     /// The blocking of the tensor.
     pub blocking: Arc<BlockingSpec>,
+    /// Number of tensor blocks of a stratum: a divisor of the number of parts per axis.
+    pub blocks_per_stratum: usize,
     /// Number of consecutive tensor strata with one merge: more than one if blocks are short.
     pub strata_per_merge: usize,
     /// The number of entries of the longest row if entries are in conflict-free classes instead of blocks: hardly any
@@ -133,12 +135,17 @@ impl BlockingPlan {
                 }
             })
             .collect();
-        let strata = blocking.block_count() / blocking.parts_per_axis;
+        let parts = blocking.parts_per_axis;
+        let strata_per_merge = ENTRIES_PER_MERGE * blocking.block_count() / entries.max(1);
         BlockingPlan {
             modes,
             matrices,
-            strata_per_merge: (ENTRIES_PER_MERGE * blocking.block_count() / entries.max(1))
-                .clamp(1, strata),
+            // Blocks of strata that share a merge wait for each other by parts, all of which every stratum must have.
+            blocks_per_stratum: match strata_per_merge {
+                0 | 1 => largest_divisor(parts, MAX_REPLICAS),
+                _ => parts,
+            },
+            strata_per_merge: strata_per_merge.clamp(1, blocking.block_count() / parts),
             longest_row,
             blocking,
         }
@@ -153,17 +160,19 @@ impl BlockingPlan {
         }
     }
 
-    /// Number of tensor strata of an epoch. The blocks of a stratum have no common part.
+    /// Number of tensor strata of a pass. The blocks of a stratum have no common part.
     pub(super) fn strata(&self) -> usize {
-        self.blocking
-            .parts_per_axis
-            .pow(self.blocking.axes as u32 - 1)
+        self.blocking.block_count() / self.blocks_per_stratum
     }
 
-    /// Returns block `p` of the stratum `shift`. Its coordinate on axis 0 is p; on each further axis it is p plus the
-    /// corresponding digit of `shift` in base `parts_per_axis`, modulo that base.
-    pub(super) fn block(&self, shift: usize, p: usize) -> usize {
-        let (parts, mut digits) = (self.blocking.parts_per_axis, shift);
+    /// Returns block `k` of a stratum. Strata are numbered in groups, one for each range of `blocks_per_stratum` parts of axis
+    /// 0: block k of group g has part p = k + g * `blocks_per_stratum`. On each further axis it has part p plus the
+    /// corresponding digit of the stratum's number within the group, in base `parts_per_axis`, modulo that base.
+    pub(super) fn block(&self, stratum: usize, k: usize) -> usize {
+        let parts = self.blocking.parts_per_axis;
+        let strata_per_group = self.strata() * self.blocks_per_stratum / parts;
+        let (group, mut digits) = (stratum / strata_per_group, stratum % strata_per_group);
+        let p = group * self.blocks_per_stratum + k;
         let mut coordinates = [0; MAX_ORDER];
         for (axis, x) in coordinates.iter_mut().enumerate().take(self.blocking.axes) {
             let mut digit = 0;
@@ -174,6 +183,12 @@ impl BlockingPlan {
         }
         self.blocking.block_at(&coordinates)
     }
+}
+
+/// Returns the largest divisor of `n` that is at most `max`.
+fn largest_divisor(n: usize, max: usize) -> usize {
+    let divides = |d: &usize| n.is_multiple_of(*d);
+    (1..=n.min(max)).rev().find(divides).unwrap_or(1)
 }
 
 fn mode_cut(axis: usize, partition: &Arc<RowPartition>) -> ModeCut {
@@ -285,6 +300,58 @@ impl MatrixSizes<'_> {
                 weighted: false,
             }),
             columns: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(parts: usize, axes: usize) -> BlockingPlan {
+        BlockingPlan {
+            modes: Vec::new(),
+            matrices: Vec::new(),
+            blocking: Arc::new(BlockingSpec {
+                row_counts: vec![parts; axes],
+                fiber_mode: None,
+                cuts: vec![None; axes],
+                parts_per_axis: parts,
+                axes,
+                seed: 0,
+                weighted: false,
+            }),
+            blocks_per_stratum: largest_divisor(parts, MAX_REPLICAS),
+            strata_per_merge: 1,
+            longest_row: None,
+        }
+    }
+
+    #[test]
+    fn every_block_is_in_one_stratum_and_blocks_of_a_stratum_have_no_common_part() {
+        for (parts, axes, blocks_per_stratum) in [
+            (1, 2, 1),
+            (7, 2, 7),
+            (16, 3, 16),
+            (48, 2, 24),
+            (64, 2, 32),
+            (48, 3, 24),
+        ] {
+            let plan = plan(parts, axes);
+            assert_eq!(plan.blocks_per_stratum, blocks_per_stratum);
+            let mut seen = vec![false; plan.blocking.block_count()];
+            for stratum in 0..plan.strata() {
+                let mut used = vec![vec![false; parts]; axes];
+                for k in 0..blocks_per_stratum {
+                    let block = plan.block(stratum, k);
+                    assert!(!std::mem::replace(&mut seen[block], true));
+                    let coordinates = plan.blocking.coordinates(block);
+                    for (used, &part) in used.iter_mut().zip(&coordinates) {
+                        assert!(!std::mem::replace(&mut used[part], true));
+                    }
+                }
+            }
+            assert!(seen.into_iter().all(|s| s));
         }
     }
 }
