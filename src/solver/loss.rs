@@ -54,8 +54,8 @@ pub(super) fn tensor_squared_errors(
     Ok(SquaredErrors { plain, clipped })
 }
 
-/// Sums the squared residuals of all entries, as [`squared_residuals`] does for a block. Shuffled entries are grouped
-/// by fiber one chunk at a time, so that entries of a chunk with the same row of the fiber mode share its product with the core.
+/// Sums the squared residuals of all entries: plain, and with clipped predictions. Shuffled entries are sorted by fiber, one
+/// chunk at a time, so that the entries of a fiber share the product of its row with the core.
 fn sum_squared_residuals(
     entries: &Entries,
     model: &BlockModel<'_>,

@@ -67,7 +67,7 @@ impl Fixture {
         }
     }
 
-    /// Samples entries whose rows include those without training entries.
+    /// Draws random entries. Some have rows without training entries.
     fn entries(&self, count: usize, is_weighted: bool) -> Shuffled {
         let mut stream = RandomStream::new(&[2, count as u64]);
         let mut entries = Shuffled {

@@ -93,14 +93,14 @@ impl Arrays {
         }
     }
 
-    /// Returns an object that refers to these arrays.
+    /// Creates an object that uses these arrays without a copy.
     pub(super) fn view(&self) -> *mut CooHandle {
         // SAFETY: the arrays outlive the objects of every test.
         created(|out| unsafe { s3cmtf_coo_new_view(&self.entries(), out, None) })
     }
 }
 
-/// Returns a copied matrix of 4 x 2 from records of one-based 64-bit indices, with weights.
+/// Creates a weighted 4 x 2 matrix as a copy of arrays: one-based 64-bit indices, row and column of an entry side by side.
 pub(super) fn matrix() -> *mut CooHandle {
     let records: Box<[u64]> = (0..8).flat_map(|i| [i % 4 + 1, i / 4 + 1]).collect();
     // The first record of each mode; the last index of mode 1 is the last number of the array.

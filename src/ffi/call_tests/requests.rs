@@ -35,7 +35,7 @@ fn views_of_entries_are_the_arrays_of_the_caller() {
     // SAFETY: the object owns a copy of 20 weights.
     let copy = unsafe { std::slice::from_raw_parts(copy.cast::<f32>(), 20) };
     assert_eq!(copy, [2.0; 20]);
-    // A struct of an earlier version of the header, without the types of values and weights.
+    // A caller that was compiled with an earlier header passes a shorter struct, without the types of values and weights.
     let mut info: CooInfo = sized();
     info.size = 24;
     // SAFETY: a struct of the size it contains.
@@ -133,7 +133,7 @@ fn misuse_is_a_status_and_writes_nothing() {
     s3cmtf_error_free(None);
 }
 
-/// The requests with arrays of their own: recommendations, similar rows, concepts, clusters and folding in.
+/// Requests whose structs point to arrays of the caller: recommendations, similar rows, concepts, clusters, folding in.
 #[test]
 fn requests_read_and_write_arrays_of_the_caller() {
     let arrays = Arrays::new();

@@ -51,7 +51,7 @@ struct Case {
 }
 
 impl Case {
-    /// Describes a command that accepts its input.
+    /// A command that exits with code 0.
     fn new(
         name: &'static str,
         arguments: &'static str,
@@ -68,7 +68,7 @@ impl Case {
         }
     }
 
-    /// The command rejects its input.
+    /// The same command, but its input is invalid: the exit code is 2.
     fn rejected(self) -> Case {
         Case { code: 2, ..self }
     }

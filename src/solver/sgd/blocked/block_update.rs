@@ -39,9 +39,9 @@ impl PassContext<'_> {
             return Ok(false);
         }
         match strata[round] {
-            Stratum::TensorBlocks { shift } => {
+            Stratum::TensorBlocks { number } => {
                 let blocking = &self.inputs.plan.blocking;
-                let block = self.inputs.plan.block(shift, task);
+                let block = self.inputs.plan.block(number, task);
                 let coordinates = blocking.coordinates(block);
                 let coordinates = &coordinates[..blocking.axes];
                 if !self.tasks.wait_for_earlier_rounds(coordinates, round, stop) {

@@ -154,13 +154,13 @@ impl<'a> TensorSizes<'a> {
             })
             .fold(wanted.min(by_entries), usize::min)
             .max(1);
-        // Unbatched blocks are short and many; a multiple of the target distributes them evenly. Beyond the largest number of
-        // replicas it makes strata of a fraction of the parts possible.
-        let max_any = match fiber_mode {
+        // Unbatched blocks are short and many; a multiple of the target distributes them evenly. More parts than replicas are
+        // distributed among several strata, so their number needs a divisor.
+        let max_unrounded = match fiber_mode {
             None => TARGET_PARTS,
             Some(_) => MAX_REPLICAS,
         };
-        if parts > max_any {
+        if parts > max_unrounded {
             parts / TARGET_PARTS * TARGET_PARTS
         } else {
             parts

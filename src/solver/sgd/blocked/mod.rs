@@ -7,9 +7,9 @@
 //!
 //! # Epochs, passes, strata, blocks
 //! - Large modes are *cut* into parts, each an axis of a grid; a *block* has one part of every cut mode (`plan`, `cut_search`).
-//! - A *stratum* is a set of tasks without common rows, which threads run at the same time. Tensor block p of a stratum has part
-//!   p + s of each cut mode, where the shift s differs by mode and stratum (`strata`). Matrices and graphs that no tensor block
-//!   covers have strata of their own.
+//! - A *stratum* is a set of tasks without common rows, which threads run at the same time. The tensor blocks of a stratum have
+//!   different parts of every cut mode (`BlockingPlan::block`, `strata`). Matrices and graphs that no tensor block covers have
+//!   strata of their own.
 //! - The core, the rows of uncut modes and the columns of small matrices are *replicated* for every block (`replicas`) and merged
 //!   after one or more strata (`merge`). Along each direction the merged delta lies between the mean and the sum of the
 //!   blocks' deltas, depending on the curvature of the loss (`curvature`, `curvature_basis`, `core_merge`).

@@ -78,7 +78,7 @@ fn strata_of_pass(
             } else {
                 plan.blocking.parts_per_axis
             },
-            stratum: |shift| Stratum::TensorBlocks { shift },
+            stratum: |number| Stratum::TensorBlocks { number },
         }
     };
     shuffled_strata(&tensor, &matrices, &stream_id)

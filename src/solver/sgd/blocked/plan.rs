@@ -160,14 +160,14 @@ impl BlockingPlan {
         }
     }
 
-    /// Number of tensor strata of a pass. The blocks of a stratum have no common part.
+    /// Number of tensor strata of a pass. No two blocks of a stratum have the same part of a cut mode.
     pub(super) fn strata(&self) -> usize {
         self.blocking.block_count() / self.blocks_per_stratum
     }
 
-    /// Returns block `k` of a stratum. Strata are numbered in groups, one for each range of `blocks_per_stratum` parts of axis
-    /// 0: block k of group g has part p = k + g * `blocks_per_stratum`. On each further axis it has part p plus the
-    /// corresponding digit of the stratum's number within the group, in base `parts_per_axis`, modulo that base.
+    /// Returns block `k` of a stratum. Strata form groups of equal size; group g has the parts from g * `blocks_per_stratum` on
+    /// of axis 0, and block k has the k-th of them, p. Its part of each further axis is p plus an offset, modulo the number of
+    /// parts. The offsets are the digits of the stratum's number within its group, written in base `parts_per_axis`.
     pub(super) fn block(&self, stratum: usize, k: usize) -> usize {
         let parts = self.blocking.parts_per_axis;
         let strata_per_group = self.strata() * self.blocks_per_stratum / parts;

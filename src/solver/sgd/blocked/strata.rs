@@ -7,8 +7,8 @@ use crate::sort::stable_sort_by;
 /// A set of tasks that share no rows, so that threads may run them at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stratum {
-    /// The tensor blocks of one shift ([`super::plan::BlockingPlan::block`]).
-    TensorBlocks { shift: usize },
+    /// The tensor blocks of the stratum with this number ([`super::plan::BlockingPlan::block`]).
+    TensorBlocks { number: usize },
     /// A group of blocks of one conflict-free class, as index into the groups of the pass.
     ClassGroup { group: usize },
     /// Blocks of a matrix on an uncut mode: row part p with column part p + shift.
@@ -21,7 +21,7 @@ pub(super) enum Stratum {
 pub(super) struct TensorStrata {
     /// Number of strata.
     pub count: usize,
-    /// Number of strata that follow each other in a chain. Within a chain the shift of one coordinate increases by one, so
+    /// Number of strata that follow each other in a chain. Within a chain one coordinate of every block increases by one, so
     /// a block waits for its neighbour alone. Divides `count`.
     pub chain_len: usize,
     /// Returns the stratum of an index below `count`.
@@ -134,8 +134,8 @@ pub(super) fn tournament_pair(parts: usize, round: usize, k: usize) -> (usize, u
 mod tests {
     use super::*;
 
-    fn tensor_blocks(shift: usize) -> Stratum {
-        Stratum::TensorBlocks { shift }
+    fn tensor_blocks(number: usize) -> Stratum {
+        Stratum::TensorBlocks { number }
     }
 
     fn tensor(count: usize, chain_len: usize) -> TensorStrata {
@@ -217,18 +217,18 @@ mod tests {
     #[test]
     fn strata_of_a_chain_shift_one_coordinate() {
         let strata = shuffled_strata(&tensor(25, 5), &[], &[7]);
-        let shifts: Vec<usize> = strata
+        let numbers: Vec<usize> = strata
             .iter()
             .map(|s| match s {
-                Stratum::TensorBlocks { shift } => *shift,
+                Stratum::TensorBlocks { number } => *number,
                 other => panic!("{other:?}"),
             })
             .collect();
-        for chain in shifts.chunks(5) {
+        for chain in numbers.chunks(5) {
             assert!(chain.windows(2).all(|w| w[0] / 5 == w[1] / 5));
             assert!(chain.windows(2).all(|w| (w[0] + 1) % 5 == w[1] % 5));
         }
-        let mut all = shifts;
+        let mut all = numbers;
         all.sort_unstable();
         assert!(all.into_iter().eq(0..25));
     }
