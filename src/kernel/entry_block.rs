@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::blocking::BlockingSpec;
 use super::core_shape::MAX_ORDER;
 use super::entry_sort::{SortedChunk, concat_records, radix_sort};
+use super::row_counts::RowCounts;
 use crate::error::{Error, Result};
 use crate::random::RandomStream;
 use crate::try_alloc::{try_collect, try_with_capacity, try_zeroed};
@@ -62,6 +63,7 @@ pub(crate) struct EntryBlock {
     total_weight: f64,
     /// The values before biases were subtracted; empty if none were.
     original_values: Vec<f32>,
+    row_counts: RowCounts,
 }
 
 impl EntryBlock {
@@ -129,6 +131,7 @@ impl EntryBlock {
             records,
             runs,
             original_values: Vec::new(),
+            row_counts: RowCounts::default(),
         })
     }
 
@@ -204,6 +207,7 @@ impl EntryBlock {
             records,
             runs,
             original_values: Vec::new(),
+            row_counts: RowCounts::default(),
         })
     }
 
@@ -227,6 +231,7 @@ impl EntryBlock {
             spec: spec.clone(),
             records,
             original_values: Vec::new(),
+            row_counts: RowCounts::default(),
         }
     }
 
@@ -377,18 +382,21 @@ impl EntryBlock {
         }
     }
 
-    /// Adds to `counts` the number of entries of each row of mode `m` in this block.
+    /// Adds to `counts` the number of entries of each row of mode `m` in this block. `counts` has all rows of the mode.
     pub(crate) fn add_row_counts(&self, m: usize, counts: &mut [u32]) {
-        if self.spec.fiber_mode == Some(m) {
-            for run in &self.runs {
-                counts[run.fiber_row as usize] += run.len;
+        let (order, entries) = (self.spec.order(), self.len());
+        self.row_counts.add(order, m, entries, counts, |counts| {
+            if self.spec.fiber_mode == Some(m) {
+                for run in &self.runs {
+                    counts[run.fiber_row as usize] += run.len;
+                }
+            } else {
+                let at = self.spec.record_position(m);
+                for record in self.records.chunks_exact(self.record_words()) {
+                    counts[record[at] as usize] += 1;
+                }
             }
-        } else {
-            let at = self.spec.record_position(m);
-            for record in self.records.chunks_exact(self.record_words()) {
-                counts[record[at] as usize] += 1;
-            }
-        }
+        });
     }
 
     /// Adds all entries to a checksum.

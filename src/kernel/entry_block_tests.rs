@@ -65,6 +65,7 @@ fn every_entry_is_in_its_block_once_and_in_one_batch() {
                 }
             }
             assert!(visits.iter().all(|&v| v == 1));
+            check_row_counts(&block);
             if fiber_mode == Some(2) {
                 assert!(block.whole_runs(usize::MAX).count() <= 9);
             }
@@ -79,6 +80,19 @@ fn every_entry_is_in_its_block_once_and_in_one_batch() {
             .collect();
         expected.sort_unstable();
         assert_eq!(found, expected);
+    }
+}
+
+/// The counts of the second and later calls are those of the first one.
+fn check_row_counts(block: &EntryBlock) {
+    for (m, &row_count) in block.spec().row_counts.iter().enumerate() {
+        let mut expected = vec![0; row_count];
+        block.for_each_entry(|rows, _, _| expected[rows[m] as usize] += 1);
+        for _ in 0..3 {
+            let mut counts = vec![5; row_count];
+            block.add_row_counts(m, &mut counts);
+            assert!(counts.iter().zip(&expected).all(|(a, b)| *a == b + 5));
+        }
     }
 }
 

@@ -13,7 +13,7 @@
 //!   (Algorithm 2 of the paper, O(N^2 J^N)); `entry_gradient` (one entry, O(N J^N), O(N J) for CP) and its safe
 //!   wrapper `tensor_kernel`.
 //! - Entries: `entry_chunk`, `entry_sort`, `blocking`, `entry_block` (blocks of entries, grouped in fiber
-//!   batches); `graph_colouring`, `conflict_free` (classes of blocks without a common row).
+//!   batches), `row_counts`; `graph_colouring`, `conflict_free` (classes of blocks without a common row).
 //! - Fiber batches: `block_update` checks and calls `batch`, which selects a kernel: `order3_small`,
 //!   `order3_large`, `order4`, `order_n`, `hyper_diagonal`, or `per_entry` without a fiber mode. All share
 //!   `batch_job` (types, row update), `batch_iter` (iteration and prefetching) and `batch_update` (core and fiber
@@ -87,6 +87,7 @@ mod per_entry;
 mod predict_batches;
 pub mod reference;
 mod row_cache;
+mod row_counts;
 mod row_partition;
 mod tensor_kernel;
 
