@@ -23,6 +23,7 @@ compare algorithms with the same instruction set and number of threads; naive ha
 Examples:
   s3cmtf bench
   s3cmtf bench --like netflix --threads 1,2,4,8,16 --algorithm blocked
+  s3cmtf bench --like movielens --scale 1 --algorithm blocked --threads 16 --independent --repeats 5
   s3cmtf bench --tensor train.coo --test test.coo --rank 16 --kernel wide,avx2 --json")]
 pub(crate) struct Arguments {
     /// Tensor to fit: binary COO, or text
@@ -78,6 +79,13 @@ pub(crate) struct Arguments {
     /// Number of repeated measurements
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..=1000))]
     pub repeats: u64,
+
+    /// Also measure the same threads as independent fits at the same time
+    ///
+    /// With 16 threads: 16 fits of 1 thread, 8 of 2, 4 of 4 and 2 of 8, each with its own copy of the data. The ratio of one
+    /// fit to the sum of 16 shows what its threads lose by working together; load of other processes affects both alike.
+    #[arg(long)]
+    pub independent: bool,
 
     /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -1,24 +1,26 @@
 //! `s3cmtf bench` measures the speed of fits. Arguments come in; a table or JSON objects go out.
 //!
-//! This file runs the measurements. `variant` lists the combinations that are measured, `data` opens or generates the
-//! tensor, `flops` counts operations and measures the peak of the machine, `results` derives and prints the figures.
+//! This file runs the measurements in turn. `variant` lists the combinations that are measured, `data` opens or generates
+//! the tensor, `measure` times fits, `flops` counts operations and measures the peak of the machine, `results` derives and
+//! prints the figures.
 
 mod arguments;
 mod data;
 mod flops;
+mod measure;
 mod results;
 mod variant;
 
 use s3cmtf::format::CooFile;
-use s3cmtf::model::EpochMetrics;
 use s3cmtf::options::Algorithm;
 use s3cmtf::problem::Problem;
-use s3cmtf::solver::{Control, Event, FitInput, Observer, fit};
+use s3cmtf::solver::FitInput;
 use s3cmtf::{Error, Monitor, Result};
 
 pub(crate) use arguments::Arguments;
 use data::{BenchData, EntrySample};
 use flops::{Peak, flops_per_entry, measure_peak};
+use measure::{measure_fit, measure_independent_fits, total_entries_per_second};
 use results::Results;
 use variant::variants;
 
@@ -63,7 +65,9 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         }
     }
     let mut notes: Vec<String> = Vec::new();
-    let steps = a.repeats * (peaks.len() + variants.len()) as u64;
+    let fits: usize = variants.iter().map(|v| 1 + v.independent.len()).sum();
+    let steps = a.repeats * (peaks.len() + fits) as u64;
+    let interrupted = progress.interrupted();
     let mut step = 0;
     let mut begin_step = || {
         progress.progress("measuring", step, steps);
@@ -86,25 +90,22 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             } else {
                 &problem
             };
-            let mut fastest = FastestEpoch {
-                progress,
-                seconds: f64::INFINITY,
-                notes: &mut notes,
-            };
-            let (model, summary) = fit(
-                problem,
-                &v.options,
-                &input,
-                &mut fastest,
-                &SilentMonitor(progress),
-            )?;
-            let entries_per_second = problem.count() as f64 / fastest.seconds.max(1e-9);
-            if progress.cancelled() {
-                return Err(Error::Cancelled);
+            let fit = measure_fit(problem, &v.options, &input, &interrupted)?;
+            v.test_rmse = fit.test_rmse;
+            v.ranks.clone_from(&fit.ranks);
+            let new_notes = fit.notes.iter().filter(|n| !notes.contains(n));
+            notes.extend(new_notes.cloned().collect::<Vec<String>>());
+            let speed = total_entries_per_second(&[fit], problem.count());
+            v.entries_per_second = v.entries_per_second.max(speed);
+            for split in &mut v.independent {
+                begin_step()?;
+                let mut options = v.options.clone();
+                options.threads = split.threads_per_fit;
+                let fits = split.fits as usize;
+                let fits = measure_independent_fits(problem, &options, &input, &interrupted, fits)?;
+                let speed = total_entries_per_second(&fits, problem.count());
+                split.entries_per_second = split.entries_per_second.max(speed);
             }
-            v.entries_per_second = v.entries_per_second.max(entries_per_second);
-            v.test_rmse = summary.test_rmse;
-            v.ranks = model.shape().ranks().to_vec();
         }
     }
     progress.clear();
@@ -130,40 +131,4 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         out.line(note);
     }
     Ok(Outcome::Success)
-}
-
-/// Passes Ctrl-C on to a fit, and shows none of its progress.
-struct SilentMonitor<'a>(&'a Progress);
-
-impl Monitor for SilentMonitor<'_> {
-    fn cancelled(&self) -> bool {
-        self.0.cancelled()
-    }
-}
-
-/// Records the fastest epoch of a fit and the notes on lowered ranks.
-struct FastestEpoch<'a> {
-    progress: &'a Progress,
-    /// Seconds of the updates of the fastest epoch.
-    seconds: f64,
-    notes: &'a mut Vec<String>,
-}
-
-impl Observer for FastestEpoch<'_> {
-    fn epoch(&mut self, epoch: &EpochMetrics) -> Control {
-        self.seconds = self.seconds.min(epoch.update_seconds);
-        if self.progress.cancelled() {
-            Control::Stop
-        } else {
-            Control::Continue
-        }
-    }
-
-    fn event(&mut self, event: &Event) {
-        if let Event::RankLowered(text) = event
-            && !self.notes.contains(text)
-        {
-            self.notes.push(text.clone());
-        }
-    }
 }

@@ -117,10 +117,17 @@ impl Results {
                 "test_rmse": rmse,
                 "ratio_to_opt": self.ratio_to(Algorithm::Opt, v),
                 "ratio_to_naive": self.ratio_to(Algorithm::Naive, v),
+                "independent": v.independent.iter().map(|s| json!({
+                    "fits": s.fits,
+                    "threads_per_fit": s.threads_per_fit,
+                    "entries_per_second": s.entries_per_second,
+                    "ratio_of_one_fit": v.entries_per_second / s.entries_per_second,
+                })).collect::<Vec<Value>>(),
                 "seed": v.options.seed,
             }));
         }
         out.line("");
+        self.print_independent(out);
         if !baselines.is_empty() {
             let names: Vec<&str> = baselines.iter().map(|(_, heading)| *heading).collect();
             out.line(format!(
@@ -149,5 +156,32 @@ impl Results {
                 p.flops / 1e9
             ));
         }
+    }
+
+    /// Prints the table of independent fits at the same time, if any were measured.
+    fn print_independent(&self, out: &mut Output) {
+        if self.variants.iter().all(|v| v.independent.is_empty()) {
+            return;
+        }
+        out.heading(
+            "algorithm  kernel  threads  independent fits  million/s in total  one fit / total",
+        );
+        for v in &self.variants {
+            for split in &v.independent {
+                out.line(format!(
+                    "{:<9}  {:<6}  {:>7}  {:>16}  {:>18.3}  {:>15.3}",
+                    v.algorithm_name(),
+                    v.level.name(),
+                    v.options.threads,
+                    format!("{} x {}", split.fits, split.threads_per_fit),
+                    split.entries_per_second / 1e6,
+                    v.entries_per_second / split.entries_per_second,
+                ));
+            }
+        }
+        out.line(
+            "\nF x T: F fits of T threads at the same time, each with its own copy of the data. The last column is the speed \
+             of one fit with all threads relative to their total.",
+        );
     }
 }

@@ -16,6 +16,27 @@ pub(super) struct Variant {
     pub test_rmse: f64,
     /// The ranks of the model, which may be lower than requested.
     pub ranks: Vec<usize>,
+    /// The same threads as several independent fits.
+    pub independent: Vec<Split>,
+}
+
+/// A number of independent fits that run at the same time, with their measurement.
+pub(super) struct Split {
+    pub fits: u64,
+    pub threads_per_fit: u64,
+    /// Tensor entries per second of all fits together, in the fastest epoch.
+    pub entries_per_second: f64,
+}
+
+/// Returns every split of `threads` threads into two or more fits with the same number of threads each.
+fn splits(threads: u64) -> Vec<Split> {
+    let fits = (2..=threads).rev().filter(|&k| threads.is_multiple_of(k));
+    fits.map(|fits| Split {
+        fits,
+        threads_per_fit: threads / fits,
+        entries_per_second: 0.0,
+    })
+    .collect()
 }
 
 impl Variant {
@@ -66,6 +87,11 @@ pub(super) fn variants(a: &Arguments) -> Result<Vec<Variant>> {
                 entries_per_second: 0.0,
                 test_rmse: f64::NAN,
                 ranks: Vec::new(),
+                independent: if a.independent {
+                    splits(threads)
+                } else {
+                    Vec::new()
+                },
             });
         }
         Ok::<(), Error>(())
@@ -83,4 +109,22 @@ pub(super) fn variants(a: &Arguments) -> Result<Vec<Variant>> {
         }
     }
     Ok(variants)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_split_by_every_divisor() {
+        let pairs = |threads| {
+            let splits = splits(threads).into_iter();
+            splits
+                .map(|s| (s.fits, s.threads_per_fit))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(pairs(16), [(16, 1), (8, 2), (4, 4), (2, 8)]);
+        assert_eq!(pairs(3), [(3, 1)]);
+        assert_eq!(pairs(1), []);
+    }
 }

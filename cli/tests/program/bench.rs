@@ -163,6 +163,56 @@ fn table_has_every_variant_once() {
 }
 
 #[test]
+fn independent_fits_are_compared_with_one_fit() {
+    let dir = tiny_data("independent");
+    let arguments = [
+        "--threads",
+        "1,4",
+        "--epochs",
+        "2",
+        "--repeats",
+        "1",
+        "--independent",
+    ];
+    let text = bench(&dir, &arguments).ok().stdout;
+    for (algorithm, split) in [
+        ("blocked", "4 x 1"),
+        ("blocked", "2 x 2"),
+        ("opt", "4 x 1"),
+        ("opt", "2 x 2"),
+        ("naive", "4 x 1"),
+        ("naive", "2 x 2"),
+    ] {
+        let found = |l: &&str| l.starts_with(algorithm) && l.contains(split);
+        assert_eq!(text.lines().filter(found).count(), 1, "{text}");
+    }
+    assert!(!text.contains("1 x"), "{text}");
+    let json: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
+    for line in bench(&dir, &json).ok().json() {
+        let splits = line["independent"].as_array().unwrap();
+        let count = |split: &Value, key: &str| split[key].as_u64().unwrap();
+        let pairs: Vec<_> = splits
+            .iter()
+            .map(|s| (count(s, "fits"), count(s, "threads_per_fit")))
+            .collect();
+        let expected = if threads(&line) == 4 {
+            &[(4, 1), (2, 2)][..]
+        } else {
+            &[]
+        };
+        assert_eq!(pairs, expected);
+        let speed = |object: &Value| object["entries_per_second"].as_f64().unwrap();
+        for split in splits {
+            let ratio = split["ratio_of_one_fit"].as_f64().unwrap();
+            assert!(
+                ratio > 0.0 && ratio == speed(&line) / speed(split),
+                "{line}"
+            );
+        }
+    }
+}
+
+#[test]
 fn bench_without_tensor_uses_planted_data() {
     let arguments = [
         "bench",
@@ -190,20 +240,23 @@ fn bench_without_tensor_uses_planted_data() {
 fn ctrl_c_ends_bench() {
     use std::io::{BufRead, BufReader};
     let dir = tiny_data("ctrl-c");
-    let mut child = crate::runner::program()
-        .args(["bench", "--repeats", "1000", "--tensor"])
-        .arg(dir.join("tensor.train.coo"))
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Progress on standard error shows that the measurement has started.
-    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
-    let begun = log.find(|l| l.as_ref().unwrap().starts_with("measuring"));
-    assert!(begun.is_some());
-    crate::runner::signal(&child, "-INT");
-    let rest: Vec<String> = log.map(|l| l.unwrap()).collect();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    for extra in [&[][..], &["--independent", "--threads", "4"]] {
+        let mut child = crate::runner::program()
+            .args(["bench", "--repeats", "1000", "--tensor"])
+            .arg(dir.join("tensor.train.coo"))
+            .args(extra)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Progress on standard error shows that the measurement has started.
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let begun = log.find(|l| l.as_ref().unwrap().starts_with("measuring"));
+        assert!(begun.is_some());
+        crate::runner::signal(&child, "-INT");
+        let rest: Vec<String> = log.map(|l| l.unwrap()).collect();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    }
 }
 
 #[test]
