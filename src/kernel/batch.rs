@@ -28,6 +28,7 @@ use super::batch_job::{BatchJob, MAX_BATCH_LEN};
 use super::core_shape::{CoreKind, CoreShape};
 use super::entry_block::FiberBatch;
 use super::entry_gradient;
+use super::entry_rows::constant_vectors;
 use super::hogwild_rows::HogwildVector;
 use super::hyper_diagonal;
 use super::order_n;
@@ -165,10 +166,19 @@ unsafe fn vector_core<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> 
                 _ => {}
             }
         }
-        match order {
-            1 => hyper_diagonal::fixed_order::<V, 1>(job, batches),
-            2 => hyper_diagonal::fixed_order::<V, 2>(job, batches),
-            3 => hyper_diagonal::fixed_order::<V, 3>(job, batches),
+        match (order, constant_vectors(job)) {
+            (1, 4) if const { V::VECTOR_REGISTERS >= 8 } => {
+                hyper_diagonal::fixed_order::<V, 1, 4>(job, batches)
+            }
+            (2, 2) if const { V::VECTOR_REGISTERS >= 8 } => {
+                hyper_diagonal::fixed_order::<V, 2, 2>(job, batches)
+            }
+            (2, 4) if const { V::VECTOR_REGISTERS >= 8 } => {
+                hyper_diagonal::fixed_order::<V, 2, 4>(job, batches)
+            }
+            (1, _) => hyper_diagonal::fixed_order::<V, 1, 0>(job, batches),
+            (2, _) => hyper_diagonal::fixed_order::<V, 2, 0>(job, batches),
+            (3, _) => hyper_diagonal::fixed_order::<V, 3, 0>(job, batches),
             _ => hyper_diagonal::any_order::<V>(job, batches),
         }
     }

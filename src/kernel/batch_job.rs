@@ -21,6 +21,12 @@ pub(crate) struct Regularizer {
 }
 
 impl Regularizer {
+    /// The L2 penalty without a constraint.
+    pub(super) const L2: Regularizer = Regularizer {
+        l1: false,
+        nonneg: false,
+    };
+
     /// Returns a vector projected onto the constraint.
     #[inline(always)]
     pub(super) fn projected<V: F32x16>(self, x: V) -> V {

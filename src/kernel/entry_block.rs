@@ -241,8 +241,8 @@ impl EntryBlock {
     /// If a row has no bias.
     pub(crate) fn subtract_biases(&mut self, biases: &[&[f32]]) -> Result<()> {
         let (width, non_fiber) = (self.record_words(), self.spec.non_fiber_modes());
-        let value_at = non_fiber.len();
         if self.original_values.is_empty() {
+            let value_at = non_fiber.len();
             let values = self.records.chunks_exact(width);
             let values = values.map(|record| f32::from_bits(record[value_at]));
             self.original_values = try_collect(self.len(), values, "entries")?;
@@ -255,21 +255,29 @@ impl EntryBlock {
             let entries = run.start as usize..(run.start + run.len) as usize;
             let records = &mut self.records[entries.start * width..entries.end * width];
             let originals = &self.original_values[entries];
-            for (k, record) in records.chunks_exact_mut(width).enumerate() {
-                let mut sum = 0.0;
-                for (n, of_mode) in row_biases.iter().enumerate() {
-                    sum += f64::from(of_mode[record[n] as usize]);
-                }
-                let value = f64::from(originals[k]) - (fiber_bias + sum);
-                record[value_at] = (value as f32).to_bits();
+            // With constant numbers of modes and words the compiler unrolls the loops.
+            match (&row_biases[..], width) {
+                (&[a, b], 3) => subtract_from_run(records, 3, originals, &[a, b], fiber_bias),
+                (&[a, b, c], 4) => subtract_from_run(records, 4, originals, &[a, b, c], fiber_bias),
+                (all, width) => subtract_from_run(records, width, originals, all, fiber_bias),
             }
         }
         Ok(())
     }
 
-    /// Calls `visit` with the index of every entry, ascending, and its row of mode `m`.
+    /// Calls `visit` with the index of every entry, ascending, its row of mode `m` and its weight.
     #[inline]
-    pub(crate) fn for_each_row_of_mode(&self, m: usize, mut visit: impl FnMut(usize, u32)) {
+    pub(crate) fn for_each_row_of_mode(&self, m: usize, mut visit: impl FnMut(usize, u32, f64)) {
+        // Of the two calls, the compiler simplifies the one with a constant weight.
+        if self.spec.weighted {
+            self.for_each_row(m, |i, row| visit(i, row, f64::from(self.weight(i))));
+        } else {
+            self.for_each_row(m, |i, row| visit(i, row, 1.0));
+        }
+    }
+
+    #[inline(always)]
+    fn for_each_row(&self, m: usize, mut visit: impl FnMut(usize, u32)) {
         if self.spec.fiber_mode == Some(m) {
             for run in &self.runs {
                 let entries = run.start as usize..(run.start + run.len) as usize;
@@ -284,15 +292,22 @@ impl EntryBlock {
             .for_each(|(i, record)| visit(i, record[at]));
     }
 
-    /// Returns the value of entry `i` before biases were subtracted.
+    /// Calls `visit` with the index of every entry, ascending, its value before biases were subtracted and its weight.
     #[inline]
-    pub(crate) fn original_value(&self, i: usize) -> f32 {
-        match self.original_values.get(i) {
-            Some(value) => *value,
-            None => {
-                let value_at = self.spec.non_fiber_modes().len();
-                f32::from_bits(self.records[i * self.record_words() + value_at])
+    pub(crate) fn for_each_original_value(&self, mut visit: impl FnMut(usize, f32, f64)) {
+        let value_at = self.spec.non_fiber_modes().len();
+        let records = self.records.chunks_exact(self.record_words());
+        if self.original_values.is_empty() || self.spec.weighted {
+            for (i, record) in records.enumerate() {
+                let value = match self.original_values.get(i) {
+                    Some(&value) => value,
+                    None => f32::from_bits(record[value_at]),
+                };
+                visit(i, value, f64::from(self.weight(i)));
             }
+        } else {
+            let values = self.original_values.iter().enumerate();
+            values.for_each(|(i, &value)| visit(i, value, 1.0));
         }
     }
 
@@ -446,6 +461,25 @@ impl EntryBlock {
         for i in (1..batches.len()).rev() {
             batches.swap(i, stream.below(i as u64 + 1) as usize);
         }
+    }
+}
+
+/// Sets the values of the records of a run to `originals` minus the biases of the fiber row and of the other rows.
+#[inline(always)]
+fn subtract_from_run(
+    records: &mut [u32],
+    width: usize,
+    originals: &[f32],
+    biases: &[&[f32]],
+    fiber_bias: f64,
+) {
+    for (record, &original) in records.chunks_exact_mut(width).zip(originals) {
+        let mut sum = 0.0;
+        for (n, of_mode) in biases.iter().enumerate() {
+            sum += f64::from(of_mode[record[n] as usize]);
+        }
+        let value = f64::from(original) - (fiber_bias + sum);
+        record[biases.len()] = (value as f32).to_bits();
     }
 }
 

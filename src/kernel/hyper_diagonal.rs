@@ -6,13 +6,14 @@
 #![allow(unsafe_code)]
 
 use super::batch_iter::{
-    BatchIter, non_fiber_modes, single_vector_modes, weighted_residual, weighted_residual_vector,
+    BatchIter, single_vector_modes, weighted_residual, weighted_residual_vector,
 };
-use super::batch_job::{BatchJob, FiberMode, ModeRows, RowUpdate};
+use super::batch_job::{BatchJob, FiberMode, RowUpdate};
 use super::batch_update::{update_core_and_fiber, update_fiber_row};
 use super::core_shape::CoreKind;
 use super::entry_block::FiberBatch;
 use super::entry_gradient::contract;
+use super::entry_rows::{EntryRows, RowProducts, RowSettings, row_products};
 use super::order_n::{load_rows, update_rows};
 use crate::simd::LANES;
 use crate::simd::{F32x16, leaf};
@@ -83,67 +84,6 @@ unsafe fn update_vector_core_and_fiber<V: F32x16>(
     }
 }
 
-/// The rows of an entry and their addresses, their elementwise product, and for each mode the gradient: M times
-/// the rows of all other modes.
-pub(super) struct RowProducts<V, const N: usize> {
-    pub at: [*mut f32; N],
-    pub rows: [V; N],
-    pub product: V,
-    pub gradients: [V; N],
-}
-
-/// Returns the products of an entry with `N` rows of one vector each.
-#[inline(always)]
-pub(super) unsafe fn row_products<V: F32x16, const N: usize>(
-    m: V,
-    non_fiber: &[ModeRows; N],
-    entry: *const u32,
-) -> RowProducts<V, N> {
-    let mut at = [std::ptr::null_mut::<f32>(); N];
-    // SAFETY: the caller guarantees that the entry names rows that exist.
-    unsafe {
-        for n in 0..N {
-            at[n] = non_fiber[n].row(*entry.add(n));
-        }
-        row_products_at(m, &at, 0)
-    }
-}
-
-/// Returns the products of the vectors at float `k` of rows that start at `at`.
-#[inline(always)]
-pub(super) unsafe fn row_products_at<V: F32x16, const N: usize>(
-    m: V,
-    at: &[*mut f32; N],
-    k: usize,
-) -> RowProducts<V, N> {
-    let mut at = *at;
-    let mut rows = [V::zero(); N];
-    for n in 0..N {
-        // SAFETY: the caller guarantees that `k` is inside the rows.
-        unsafe {
-            at[n] = at[n].add(k);
-            rows[n] = V::load(at[n]);
-        }
-    }
-    let mut product = rows[0];
-    let mut gradients = [m; N];
-    for n in 1..N {
-        gradients[n] = gradients[n] * product;
-        product = product * rows[n];
-    }
-    let mut after = rows[N - 1];
-    for n in (0..N - 1).rev() {
-        gradients[n] = gradients[n] * after;
-        after = after * rows[n];
-    }
-    RowProducts {
-        at,
-        rows,
-        product,
-        gradients,
-    }
-}
-
 leaf! {
     /// Processes batches where M and the `N` non-fiber rows are one vector each.
     pub(super) unsafe fn one_vector<V: F32x16, const N: usize, const WEIGHTED: bool>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
@@ -151,8 +91,8 @@ leaf! {
 }
 
 leaf! {
-    /// Processes batches where M has any length, with `N` non-fiber rows per entry.
-    pub(super) unsafe fn fixed_order<V: F32x16, const N: usize>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = fixed_order_body;
+    /// Processes batches with `N` non-fiber rows of `K` vectors per entry; see [`RowSettings`].
+    pub(super) unsafe fn fixed_order<V: F32x16, const N: usize, const K: usize>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = fixed_order_body;
 }
 
 leaf! {
@@ -210,7 +150,7 @@ unsafe fn one_vector_body<V: F32x16, const N: usize, const WEIGHTED: bool>(
 }
 
 #[inline(always)]
-unsafe fn fixed_order_body<V: F32x16, const N: usize>(
+unsafe fn fixed_order_body<V: F32x16, const N: usize, const K: usize>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
@@ -219,13 +159,16 @@ unsafe fn fixed_order_body<V: F32x16, const N: usize>(
         let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
             return 0.0;
         };
-        let non_fiber = non_fiber_modes::<N>(job);
-        let width = non_fiber[0].stride;
+        let RowSettings {
+            non_fiber,
+            width,
+            regularizer,
+        } = RowSettings::<N>::new::<K>(job);
         let vectors = width / LANES;
         let m = job.work;
         let e = m.add(width);
         let fiber_gradient = e.add(width);
-        let update = RowUpdate::<V>::new(job.eta, job.regularizer);
+        let update = RowUpdate::<V>::new(job.eta, regularizer);
         let scale = V::splat(-job.loss_weight);
         let mut total = 0.0f64;
         for (batch, entries) in BatchIter::new(job, &non_fiber, batches, job.weighted) {
@@ -241,25 +184,23 @@ unsafe fn fixed_order_body<V: F32x16, const N: usize>(
                     at[n] = non_fiber[n].row(*entry.add(n));
                     penalties[n] = non_fiber[n].penalty(*entry.add(n));
                 }
+                let kept = EntryRows::<V, N, K>::new(m, &at, width);
                 let value = V::splat(f32::from_bits(*entry.add(N)));
-                let residual = value - multiway_dot::<V, N>(m, &at, width).splat_sum();
+                let residual = value - kept.dot.splat_sum();
                 let weighted_residual = weighted_residual_vector(residual, entry, N, job.weighted);
                 squared_error = residual.mul_add(weighted_residual, squared_error);
                 let scaled = weighted_residual * scale;
-                // The rows are in the L1 cache now. Reading them again is faster than keeping copies.
-                for k in (0..width).step_by(LANES) {
-                    let RowProducts {
-                        at,
-                        rows,
-                        product,
-                        gradients,
-                    } = row_products_at(V::load(m.add(k)), &at, k);
-                    product
-                        .mul_add(weighted_residual, V::load(e.add(k)))
-                        .store(e.add(k));
+                for k in 0..vectors {
+                    let (rows, gradients) = kept.vectors(m.add(k * LANES), &at, k);
+                    let mut product = rows[0];
+                    for n in 1..N {
+                        product = product * rows[n];
+                    }
+                    let e = e.add(k * LANES);
+                    product.mul_add(weighted_residual, V::load(e)).store(e);
                     for n in 0..N {
-                        let prior = non_fiber[n].prior_at(k);
-                        update.apply(rows[n], prior, gradients[n], scaled, penalties[n], at[n]);
+                        let (prior, to) = (non_fiber[n].prior_at(k * LANES), at[n].add(k * LANES));
+                        update.apply(rows[n], prior, gradients[n], scaled, penalties[n], to);
                     }
                 }
             }
@@ -268,28 +209,6 @@ unsafe fn fixed_order_body<V: F32x16, const N: usize>(
         }
         total
     }
-}
-
-/// Returns the elementwise products of `m` and `N` rows, all `width` floats long, summed over vectors but not
-/// over lanes.
-#[inline(always)]
-pub(super) unsafe fn multiway_dot<V: F32x16, const N: usize>(
-    m: *const f32,
-    rows: &[*mut f32; N],
-    width: usize,
-) -> V {
-    let mut sum = V::zero();
-    for k in (0..width).step_by(LANES) {
-        // SAFETY: the caller guarantees that all are `width` floats long.
-        unsafe {
-            let mut product = V::load(m.add(k));
-            for n in 0..N - 1 {
-                product = product * V::load(rows[n].add(k));
-            }
-            sum = product.mul_add(V::load(rows[N - 1].add(k)), sum);
-        }
-    }
-    sum
 }
 
 #[inline(always)]

@@ -16,7 +16,7 @@
 //!   batches), `row_counts`; `graph_colouring`, `conflict_free` (classes of blocks without a common row).
 //! - Fiber batches: `block_update` checks and calls `batch`, which selects a kernel: `order3_small`,
 //!   `order3_large`, `order4`, `order_n`, `hyper_diagonal`, or `per_entry` without a fiber mode. All share
-//!   `batch_job` (types, row update), `batch_iter` (iteration and prefetching) and `batch_update` (core and fiber
+//!   `batch_job` (types, row update), `entry_rows`, `batch_iter` (iteration and prefetching) and `batch_update` (core and fiber
 //!   row after a batch). The core is in the layout of `block_core_layout`. `block_residuals` and `predict_batches` predict,
 //!   `graph_update` updates along graph edges.
 //! - Per-entry full cores: `packed_core` with its layout in `packed_core_layout` and its vector operations in
@@ -53,6 +53,7 @@ mod entry_block;
 mod entry_block_tests;
 mod entry_chunk;
 mod entry_gradient;
+mod entry_rows;
 mod entry_sort;
 mod exclusive_rows;
 mod fiber_sums;

@@ -5,12 +5,14 @@
 //! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch_iter::{EntryStream, non_fiber_modes, single_vector_modes, weighted_residual};
+use super::batch_iter::{
+    EntryStream, single_vector_modes, weighted_residual, weighted_residual_vector,
+};
 use super::batch_job::{BatchJob, ModeRows, RowUpdate};
 use super::entry_block::FiberBatch;
 use super::entry_gradient::gradients_diagonal;
+use super::entry_rows::{EntryRows, RowProducts, RowSettings, constant_vectors, row_products};
 use super::hogwild_rows::HogwildVector;
-use super::hyper_diagonal::{RowProducts, multiway_dot, row_products, row_products_at};
 use super::packed_core::{self, CORE_ADD, CORE_FIXED, CORE_NONNEG, OuterBuffers};
 use super::packed_core_layout::PackedLayout;
 use super::packed_vector::PackedVector;
@@ -30,9 +32,17 @@ pub(super) unsafe fn run<V: HogwildVector + PackedVector>(
         match job.packed {
             Some(layout) => full::<V>(job, layout, batches),
             None => match job.non_fiber.len() {
-                2 => diagonal_fixed_order::<V, 2>(job, batches),
-                3 => diagonal_fixed_order::<V, 3>(job, batches),
-                4 => diagonal_fixed_order::<V, 4>(job, batches),
+                2 => diagonal_fixed_order::<V, 2, 0>(job, batches),
+                3 => match constant_vectors(job) {
+                    2 if const { V::VECTOR_REGISTERS >= 8 } => {
+                        diagonal_fixed_order::<V, 3, 2>(job, batches)
+                    }
+                    4 if const { V::VECTOR_REGISTERS >= 8 } => {
+                        diagonal_fixed_order::<V, 3, 4>(job, batches)
+                    }
+                    _ => diagonal_fixed_order::<V, 3, 0>(job, batches),
+                },
+                4 => diagonal_fixed_order::<V, 4, 0>(job, batches),
                 _ => diagonal_any_order::<V>(job, batches),
             },
         }
@@ -109,8 +119,8 @@ leaf! {
 }
 
 leaf! {
-    /// Processes entries with a hyper-diagonal core of any length and `N` rows per entry.
-    unsafe fn diagonal_fixed_order<V: HogwildVector, const N: usize>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = diagonal_fixed_order_body;
+    /// Processes entries with a hyper-diagonal core and `N` rows of `K` vectors per entry; see [`RowSettings`].
+    unsafe fn diagonal_fixed_order<V: HogwildVector, const N: usize, const K: usize>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = diagonal_fixed_order_body;
 }
 
 leaf! {
@@ -249,49 +259,48 @@ unsafe fn diagonal_one_vector_body<V: HogwildVector, const N: usize>(
 }
 
 #[inline(always)]
-unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize>(
+unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize, const K: usize>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
-    let width = job.shape.core_len();
-    let update = RowUpdate::<V>::new(job.eta, job.regularizer);
     let mut total = 0.0f64;
     // SAFETY: the caller guarantees the pointers of the job; rows are as long as the core.
     unsafe {
-        let non_fiber = non_fiber_modes::<N>(job);
+        let RowSettings {
+            non_fiber,
+            width,
+            regularizer,
+        } = RowSettings::<N>::new::<K>(job);
+        let update = RowUpdate::<V>::new(job.eta, regularizer);
         let mut entries = PrefetchedEntries::new::<V>(job, &non_fiber, batches, job.weighted);
         while let Some(entry) = entries.next::<V>() {
             let mut at = [std::ptr::null_mut::<f32>(); N];
-            for n in 0..N {
-                at[n] = non_fiber[n].row(*entry.add(n));
-            }
-            let value = multiway_dot::<V, N>(job.core, &at, width).sum();
-            let residual = f32::from_bits(*entry.add(N)) - value;
-            let weighted_residual = weighted_residual(residual, entry, N, job.weighted);
-            total += f64::from(residual) * f64::from(weighted_residual);
-            let scale = V::splat(-weighted_residual);
             let mut penalties = [0.0; N];
             for n in 0..N {
+                at[n] = non_fiber[n].row(*entry.add(n));
                 penalties[n] = non_fiber[n].penalty(*entry.add(n));
             }
-            let core_scale = V::splat(job.core_eta * weighted_residual);
-            // The rows are in the L1 cache now. Reading them again is faster than keeping copies.
-            for k in (0..width).step_by(LANES) {
-                let core = job.core.add(k);
-                let old = V::load(core);
-                let RowProducts {
-                    at,
-                    rows,
-                    product,
-                    gradients,
-                } = row_products_at(old, &at, k);
+            let kept = EntryRows::<V, N, K>::new(job.core, &at, width);
+            let value = V::splat(f32::from_bits(*entry.add(N)));
+            let residual = value - kept.dot.splat_sum();
+            let weighted_residual = weighted_residual_vector(residual, entry, N, job.weighted);
+            total += f64::from(residual.first_lane()) * f64::from(weighted_residual.first_lane());
+            let scale = weighted_residual * V::splat(-1.0);
+            let core_scale = weighted_residual * V::splat(job.core_eta);
+            for k in 0..width / LANES {
+                let core = job.core.add(k * LANES);
+                let (rows, gradients) = kept.vectors(core, &at, k);
                 if job.core_eta != 0.0 {
-                    let new = product.mul_add(core_scale, old);
-                    job.regularizer.projected(new).store(core);
+                    let mut product = rows[0];
+                    for n in 1..N {
+                        product = product * rows[n];
+                    }
+                    let new = product.mul_add(core_scale, V::load(core));
+                    regularizer.projected(new).store(core);
                 }
                 for n in 0..N {
-                    let prior = non_fiber[n].prior_at(k);
-                    update.apply(rows[n], prior, gradients[n], scale, penalties[n], at[n]);
+                    let (prior, to) = (non_fiber[n].prior_at(k * LANES), at[n].add(k * LANES));
+                    update.apply(rows[n], prior, gradients[n], scale, penalties[n], to);
                 }
             }
         }

@@ -5,13 +5,14 @@
 //! means are not read.
 #![allow(unsafe_code)]
 
-use super::batch_iter::{BatchIter, non_fiber_modes, single_vector_modes};
+use super::batch_iter::{BatchIter, single_vector_modes};
 use super::batch_job::{BatchJob, FiberMode, ModeRows};
 use super::core_shape::CoreKind;
 use super::entry_block::FiberBatch;
 use super::entry_gradient::{contract, value_body};
+use super::entry_rows::{RowSettings, constant_vectors, multiway_dot};
 use super::hogwild_rows::HogwildVector;
-use super::hyper_diagonal::{fiber_product, multiway_dot};
+use super::hyper_diagonal::fiber_product;
 use super::order_n::load_rows;
 use crate::simd::{F32x16, LANES, dispatched, leaf, padded_len, prefetch};
 
@@ -29,8 +30,8 @@ leaf! {
 }
 
 leaf! {
-    /// Predicts where M is a vector, with `N` non-fiber rows per entry.
-    unsafe fn diagonal<V: F32x16, const N: usize>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = diagonal_body;
+    /// Predicts where M is a vector, with `N` non-fiber rows of `K` vectors per entry; see [`RowSettings`].
+    unsafe fn diagonal<V: F32x16, const N: usize, const K: usize>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = diagonal_body;
 }
 
 leaf! {
@@ -62,11 +63,26 @@ unsafe fn predict_level<V: HogwildVector>(
             };
         }
         if shape.kind() == CoreKind::Diagonal {
-            match job.non_fiber.len() {
-                1 => return diagonal::<V, 1>(job, batches, to),
-                2 => return diagonal::<V, 2>(job, batches, to),
-                3 => return diagonal::<V, 3>(job, batches, to),
-                4 => return diagonal::<V, 4>(job, batches, to),
+            match (job.non_fiber.len(), constant_vectors(job)) {
+                (1, 1) if const { V::VECTOR_REGISTERS >= 8 } => {
+                    return diagonal::<V, 1, 1>(job, batches, to);
+                }
+                (2, 2) if const { V::VECTOR_REGISTERS >= 8 } => {
+                    return diagonal::<V, 2, 2>(job, batches, to);
+                }
+                (2, 4) if const { V::VECTOR_REGISTERS >= 8 } => {
+                    return diagonal::<V, 2, 4>(job, batches, to);
+                }
+                (3, 2) if const { V::VECTOR_REGISTERS >= 8 } => {
+                    return diagonal::<V, 3, 2>(job, batches, to);
+                }
+                (3, 4) if const { V::VECTOR_REGISTERS >= 8 } => {
+                    return diagonal::<V, 3, 4>(job, batches, to);
+                }
+                (1, _) => return diagonal::<V, 1, 0>(job, batches, to),
+                (2, _) => return diagonal::<V, 2, 0>(job, batches, to),
+                (3, _) => return diagonal::<V, 3, 0>(job, batches, to),
+                (4, _) => return diagonal::<V, 4, 0>(job, batches, to),
                 _ => {}
             }
         }
@@ -122,15 +138,16 @@ unsafe fn any_core_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], t
 }
 
 #[inline(always)]
-unsafe fn diagonal_body<V: F32x16, const N: usize>(
+unsafe fn diagonal_body<V: F32x16, const N: usize, const K: usize>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
     to: *mut f32,
 ) {
     // SAFETY: the caller guarantees the obligations of the module docs and the room at `to`.
     unsafe {
-        let non_fiber = non_fiber_modes::<N>(job);
-        let width = non_fiber[0].stride;
+        let RowSettings {
+            non_fiber, width, ..
+        } = RowSettings::<N>::new::<K>(job);
         let mut to = to;
         let batch_iter = BatchIter::new(job, &non_fiber, batches, job.weighted);
         for (current, (batch, entries)) in batch_iter.enumerate() {

@@ -61,12 +61,13 @@ struct Residuals<'a> {
 impl Residuals<'_> {
     /// Locks the residuals of a unit and subtracts the pending changes. A pass calls it once for each unit.
     fn unit(&self, u: usize) -> MutexGuard<'_, Vec<f32>> {
-        let mut residuals = self.values[u].lock().unwrap_or_else(|e| e.into_inner());
+        let mut guard = self.values[u].lock().unwrap_or_else(|e| e.into_inner());
         if let Some(BiasChanges { mode, changes }) = &self.pending {
+            let (residuals, changes) = (&mut guard[..], &changes[..]);
             self.units
-                .for_each(u, *mode, |i, row| residuals[i] -= changes[row as usize]);
+                .for_each(u, *mode, |i, row, _| residuals[i] -= changes[row as usize]);
         }
-        residuals
+        guard
     }
 
     /// Computes the weighted sum of the residuals of each row of mode `n`.
@@ -81,11 +82,12 @@ impl Residuals<'_> {
                     if stop.requested() {
                         return;
                     }
-                    let residuals = self.unit(u);
-                    units.for_each(u, n, |i, row| {
+                    let unit = self.unit(u);
+                    let (residuals, sums) = (&unit[..], &sums[..]);
+                    units.for_each(u, n, |i, row, weight| {
                         let sum = &sums[row as usize];
                         let old = f64::from_bits(sum.load(Ordering::Relaxed));
-                        let new = old + units.weight(u, i) * f64::from(residuals[i]);
+                        let new = old + weight * f64::from(residuals[i]);
                         sum.store(new.to_bits(), Ordering::Relaxed);
                     });
                 }
@@ -102,9 +104,10 @@ impl Residuals<'_> {
                 if stop.requested() {
                     break;
                 }
-                let residuals = self.unit(u);
-                units.for_each(u, n, |i, row| {
-                    sums[row as usize] += units.weight(u, i) * f64::from(residuals[i]);
+                let unit = self.unit(u);
+                let (residuals, sums) = (&unit[..], &mut sums[..]);
+                units.for_each(u, n, |i, row, weight| {
+                    sums[row as usize] += weight * f64::from(residuals[i]);
                 });
             }
             Ok(sums)
@@ -118,15 +121,15 @@ impl Residuals<'_> {
     fn squared_errors(&self, clip: ValueRange, pool: &ThreadPool<'_>) -> Result<SquaredErrors> {
         let units = self.units;
         let unit_sums = |(): &mut (), u: usize| {
-            let residuals = self.unit(u);
+            let unit = self.unit(u);
+            let residuals = &unit[..];
             let mut sums = [0.0; 2];
-            for (i, &error) in residuals.iter().enumerate() {
-                let (error, value) = (f64::from(error), f64::from(units.value_with_biases(u, i)));
+            units.for_each_value(u, |i, value, weight| {
+                let (error, value) = (f64::from(residuals[i]), f64::from(value));
                 let clipped = value - clip.clip(value - error);
-                let weight = units.weight(u, i);
                 sums[0] += weight * (error * error);
                 sums[1] += weight * (clipped * clipped);
-            }
+            });
             Ok(sums)
         };
         let [plain, clipped] = sum_chunks(units.count(), pool, || Ok(()), unit_sums)?;
@@ -241,33 +244,30 @@ impl<'a> Units<'a> {
         }
     }
 
-    /// Calls `visit` with the number of every entry of a unit and its row of mode `n`.
+    /// Calls `visit` with the number of every entry of a unit, its row of mode `n` and its weight.
     #[inline]
-    fn for_each(self, u: usize, n: usize, mut visit: impl FnMut(usize, u32)) {
+    fn for_each(self, u: usize, n: usize, mut visit: impl FnMut(usize, u32, f64)) {
         match self {
             Units::Blocks(blocks) => blocks[u].for_each_row_of_mode(n, visit),
             Units::Chunks(entries) => {
-                let each = Self::chunk(entries, u).enumerate();
-                each.for_each(|(i, e)| visit(i, entries.row(e)[n]));
+                let chunk = Self::chunk(entries, u).enumerate();
+                chunk.for_each(|(i, e)| visit(i, entries.row(e)[n], f64::from(entries.weight(e))));
             }
         }
     }
 
-    /// Returns the weight of an entry of a unit.
+    /// Calls `visit` with the number of every entry of a unit, its value before biases were subtracted and its weight.
     #[inline]
-    fn weight(self, u: usize, i: usize) -> f64 {
-        f64::from(match self {
-            Units::Blocks(blocks) => blocks[u].weight(i),
-            Units::Chunks(entries) => entries.weight(u * CHUNK + i),
-        })
-    }
-
-    /// Returns the value of an entry of a unit before biases were subtracted.
-    #[inline]
-    fn value_with_biases(self, u: usize, i: usize) -> f32 {
+    fn for_each_value(self, u: usize, mut visit: impl FnMut(usize, f32, f64)) {
         match self {
-            Units::Blocks(blocks) => blocks[u].original_value(i),
-            Units::Chunks(entries) => entries.values_with_biases[u * CHUNK + i],
+            Units::Blocks(blocks) => blocks[u].for_each_original_value(visit),
+            Units::Chunks(entries) => {
+                let chunk = Self::chunk(entries, u).enumerate();
+                chunk.for_each(|(i, e)| {
+                    let value = entries.values_with_biases[e];
+                    visit(i, value, f64::from(entries.weight(e)));
+                });
+            }
         }
     }
 }
