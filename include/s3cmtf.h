@@ -1037,7 +1037,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_options(const s3cmtf_model *model, 
 
 /** Writes the record of the fit as lines NAME=VALUE: note=EPOCH EVENT TEXT for each event (rolled-back, rank-lowered or
   *  warning), then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds,
-  *  eval_seconds and seconds. A checkpoint has only events. `text`, `capacity` and `needed` as in s3cmtf_options_get(). */
+  *  eval_seconds, seconds, read_seconds and init_seconds, and thread_share=ACTIVITY FRACTION for each activity of the threads
+  *  of a traced fit. A checkpoint has only events. `text`, `capacity` and `needed` as in s3cmtf_options_get(). */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_record(const s3cmtf_model *model, char *text, uint64_t capacity,
     uint64_t *needed, s3cmtf_error *error);
 

@@ -3,6 +3,7 @@
 //! Each layer imports only layers before it:
 //!
 //! - [`error`], [`progress`]: the error type, progress reports and cancellation
+//! - [`trace`]: where the time of a fit goes, for Perfetto
 //! - [`simd`], [`kernel`]: vector types and the arithmetic of updates, on slices and pointers alone
 //! - [`mod@format`]: binary COO files, text import, checks, splits
 //! - [`options`]: the one table of fit options
@@ -58,6 +59,7 @@ pub(crate) mod random;
 pub mod simd;
 pub mod solver;
 pub(crate) mod sort;
+pub mod trace;
 pub(crate) mod try_alloc;
 pub(crate) mod value_range;
 

@@ -3,6 +3,7 @@
 //! - [`batch`]: the job runner.
 //! - [`number_format`]: text of numbers, for the page and for the terminal.
 //! - [`report`]: the HTML page about a model.
+//! - [`time_shares`]: text of shares of time, for both.
 //!
 //! Both use only the public Rust API of the library. This crate is internal to the program: its API may change in any
 //! release.
@@ -11,3 +12,4 @@
 pub mod batch;
 pub mod number_format;
 pub mod report;
+pub mod time_shares;

@@ -8,6 +8,7 @@
 //! - `epoch_table`: the table that `fit` prints.
 //! - `help`: the form of help pages.
 //! - `option_arguments`, `coupling_spec`, `fit_data`, `fit_observer`: shared by `fit`, `tune`, `batch` and `fold-in`.
+//! - `trace_file`: the option `--trace` of `fit` and `bench`.
 //! - `row_names`, `row_lists`: names of rows and ranked lists of them.
 //!
 //! Modes and indices are numbered from 1 on the command line and from 0 in the library.
@@ -30,6 +31,7 @@ mod progress;
 mod row_lists;
 mod row_names;
 mod style;
+mod trace_file;
 
 use std::process::ExitCode;
 

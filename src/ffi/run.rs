@@ -130,6 +130,7 @@ pub(super) fn run<'a>(job: &Job, shared: &'a Shared, call: Option<Call<'a>>) {
             init: job.init.as_deref(),
             checkpoint: job.checkpoint.clone(),
             resume: job.resume.clone(),
+            ..FitInput::default()
         };
         let mut watch = Watch { shared, call };
         let (model, summary) = fit(&problem, &job.options, &input, &mut watch, &monitor)?;

@@ -79,8 +79,15 @@ pub struct FitOutcome {
     pub update_seconds: f64,
     /// Seconds spent on measuring errors.
     pub eval_seconds: f64,
-    /// Seconds of the whole fit.
+    /// Seconds of the whole fit, without those of reading its input.
     pub seconds: f64,
+    /// Seconds that the caller spent on reading the input; 0 if unknown.
+    pub read_seconds: f64,
+    /// Seconds from the start of the fit to its first epoch: initialization and the copy of the entries; 0 if unknown.
+    pub init_seconds: f64,
+    /// What threads did during the epochs, as fractions of their time: names of [`SpanKind`](crate::trace::SpanKind). Empty
+    /// unless the fit was traced.
+    pub thread_shares: Vec<(String, f64)>,
 }
 
 /// Events and outcome of a fit. Empty in files of earlier versions.
@@ -123,7 +130,8 @@ impl FitRecord {
             let _ = write!(
                 text,
                 "reason={}\nepochs={}\nbest_epoch={}\ntrain_rmse={:e}\ntest_rmse={:e}\nvalid_rmse={:e}\nclipped={}\n\
-                 threads={}\nkernel={}\nupdate_seconds={:e}\neval_seconds={:e}\nseconds={:e}\n",
+                 threads={}\nkernel={}\nupdate_seconds={:e}\neval_seconds={:e}\nseconds={:e}\n\
+                 read_seconds={:e}\ninit_seconds={:e}\n",
                 e.reason,
                 e.epochs,
                 e.best_epoch,
@@ -135,8 +143,13 @@ impl FitRecord {
                 e.kernel,
                 e.update_seconds,
                 e.eval_seconds,
-                e.seconds
+                e.seconds,
+                e.read_seconds,
+                e.init_seconds
             );
+            for (name, share) in &e.thread_shares {
+                let _ = writeln!(text, "thread_share={name} {share:e}");
+            }
         }
         text
     }
@@ -172,6 +185,12 @@ impl FitRecord {
                 "update_seconds" => assign(&mut e.update_seconds, value),
                 "eval_seconds" => assign(&mut e.eval_seconds, value),
                 "seconds" => assign(&mut e.seconds, value),
+                "read_seconds" => assign(&mut e.read_seconds, value),
+                "init_seconds" => assign(&mut e.init_seconds, value),
+                "thread_share" => value.split_once(' ').and_then(|(name, share)| {
+                    e.thread_shares.push((name.into(), share.parse().ok()?));
+                    Some(())
+                }),
                 _ => Some(()),
             };
             parsed.ok_or(line)?;
@@ -197,12 +216,26 @@ mod tests {
             test_rmse: 1e-300,
             kernel: "avx2".into(),
             clipped: true,
+            init_seconds: 0.25,
+            thread_shares: vec![("block".into(), 0.75), ("wait".into(), 0.25)],
             ..FitOutcome::default()
         });
         let text = record.to_text() + "later=1\n";
         assert_eq!(FitRecord::from_text(&text).unwrap(), record);
         assert_eq!(record.events[0].message, "the loss exploded: back to 2 = x");
-        for wrong in ["note=x rolled-back y", "note=3", "epochs=-1", "nothing"] {
+        // Lines that earlier versions do not write.
+        let earlier = "reason=epochs\nseconds=2e0\n";
+        let outcome = FitRecord::from_text(earlier).unwrap().outcome.unwrap();
+        assert_eq!((outcome.seconds, outcome.init_seconds), (2.0, 0.0));
+        assert!(outcome.thread_shares.is_empty());
+        for wrong in [
+            "note=x rolled-back y",
+            "note=3",
+            "epochs=-1",
+            "thread_share=block",
+            "thread_share=block x",
+            "nothing",
+        ] {
             assert_eq!(FitRecord::from_text(wrong).unwrap_err(), wrong);
         }
     }

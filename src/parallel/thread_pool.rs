@@ -10,6 +10,7 @@ use super::stealing_order::stealing_order;
 use super::worker_threads::WorkerThreads;
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, StopFlag, check_cancelled};
+use crate::trace::ParallelRegion;
 
 /// A fixed number of threads, optionally pinned one per CPU. They are started on first use and live as long as
 /// the pool. The pool works for an operation that its monitor can cancel.
@@ -112,14 +113,16 @@ impl<'m> ThreadPool<'m> {
     ) -> Result<()> {
         let threads = threads.clamp(1, self.threads);
         let (stop, monitor) = (&self.stop, self.monitor);
+        let region = ParallelRegion::begin();
         let run_one = |index: usize| {
             #[cfg(test)]
             stop.operations.start();
-            body(WorkerContext {
+            let worker = WorkerContext {
                 index,
                 threads,
                 stop,
-            });
+            };
+            region.record(index, || body(worker));
             #[cfg(test)]
             stop.operations.poll();
         };
@@ -132,6 +135,7 @@ impl<'m> ThreadPool<'m> {
                 stop.request();
             }
         });
+        region.end(threads);
         #[cfg(test)]
         stop.operations.report();
         if stop.requested() {

@@ -9,6 +9,7 @@ use super::value_statistics::ValueStatistics;
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder};
 use crate::progress::{Monitor, report_progress};
+use crate::trace::{self, SpanKind};
 
 /// Indices between two progress reports.
 const REPORT_INTERVAL: usize = 1 << 20;
@@ -91,6 +92,7 @@ impl<'a> ProblemBuilder<'a> {
 
     /// Reads and validates everything.
     pub fn build(self, monitor: &dyn Monitor) -> Result<Problem<'a>> {
+        let _span = trace::span(SpanKind::Reading);
         let dims = self.check()?;
         let mut rows: Vec<RowMapBuilder> = dims
             .iter()

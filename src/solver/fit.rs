@@ -11,6 +11,7 @@ use crate::model::{FitRecord, Model, check_target, load_checkpoint};
 use crate::options::{Algorithm, Options};
 use crate::problem::{MatrixKind, Problem};
 use crate::progress::Monitor;
+use crate::trace::{self, SpanKind};
 
 /// Fewest training entries that `valid_fraction` may leave. The initialization holds out a twentieth of them, and standard
 /// deviations need two of the others.
@@ -65,6 +66,7 @@ fn fit_with_monitor(
     observer: &mut dyn Observer,
     monitor: &FitMonitor<'_>,
 ) -> Result<(Model, FitSummary)> {
+    let initialization = trace::span(SpanKind::Initialization);
     warn_of_constant_matrices(problem, &mut state.record, observer);
     let options = match &state.checkpoint {
         Some(_) => options.clone(),
@@ -72,6 +74,7 @@ fn fit_with_monitor(
     };
     state.holdout = holdout_split(&options);
     let mut fit = Fit::new(problem, &options, input, state, observer, monitor)?;
+    drop(initialization);
     let reason = fit.run(observer)?;
     fit.save_last_checkpoint(observer)?;
     fit.finish(reason, observer)

@@ -21,6 +21,8 @@ pub struct FitInput<'a> {
     /// Checkpoint to resume from. Data and options must be the same; only `epochs`, `samples`, `threads`, `pin`,
     /// `kernel`, `time_limit` and the intervals of checkpoints may differ.
     pub resume: Option<PathBuf>,
+    /// Seconds that reading the input took, for the record of the model; 0 if unknown.
+    pub read_seconds: f64,
 }
 
 /// Summary of a finished fit. Errors are RMSEs of the returned model; NaN if not measured.
@@ -44,6 +46,8 @@ pub struct FitSummary {
     pub threads: usize,
     /// Instruction set of the kernels.
     pub kernel: Level,
+    /// Seconds from the start to the first epoch: initialization and the copy of the entries.
+    pub init_seconds: f64,
     /// Seconds spent updating.
     pub update_seconds: f64,
     /// Seconds spent measuring errors.

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use crate::common::workspace_root;
 
 /// Layers of the library, lowest first. A layer may import only itself and the layers before it.
-const LAYERS: [&str; 21] = [
+const LAYERS: [&str; 22] = [
     "error",
     "nearest_name",
     "progress",
     "random",
     "sort",
+    "trace",
     "try_alloc",
     "value_range",
     "simd",

@@ -151,6 +151,7 @@ fn execute_fit(
         init: init.as_deref(),
         checkpoint: job.checkpoint().map(Path::to_path_buf),
         resume: resume.clone(),
+        ..FitInput::default()
     };
     if let Some(path) = resume {
         let checkpoint = shared.files.model(path)?;

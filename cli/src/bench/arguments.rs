@@ -6,11 +6,14 @@ use clap::{Args, value_parser};
 use s3cmtf::generate::PRESETS;
 
 use crate::input::TextArguments;
+use crate::trace_file::TRACE_HELP;
 
 /// Measure the speed of fits on this machine
 ///
 /// Fits the same tensor with every combination of algorithm, instruction set and number of threads, interleaved, and
-/// reports the fastest epoch of each. Only the time of the updates counts.
+/// reports the fastest epoch of each. Only the time of the updates counts. With `--independent` and 16 threads it also
+/// runs 16 fits of 1 thread at the same time, 8 of 2, 4 of 4 and 2 of 8, each with its own copy of the data, and compares
+/// their total with one fit: what threads lose by working together. Load of other processes affects both alike.
 #[derive(Args)]
 #[command(after_help = "\
 Operations counted per entry, with N modes, rank J and T threads (for cp: updates of rows only):
@@ -80,12 +83,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..=1000))]
     pub repeats: u64,
 
-    /// Also measure the same threads as independent fits at the same time
-    ///
-    /// With 16 threads: 16 fits of 1 thread, 8 of 2, 4 of 4 and 2 of 8, each with its own copy of the data. The ratio of one
-    /// fit to the sum of 16 shows what its threads lose by working together; load of other processes affects both alike.
+    /// Also measure the same threads as several independent fits at the same time
     #[arg(long)]
     pub independent: bool,
+
+    #[arg(long, value_name = "FILE", help = TRACE_HELP)]
+    pub trace: Option<PathBuf>,
 
     /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -27,6 +27,7 @@ use variant::variants;
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_dims, format_integer};
 use crate::progress::Progress;
+use crate::trace_file::TraceFile;
 
 /// Largest number of entries that `naive` is measured on.
 const MAX_SAMPLE: usize = 200_000;
@@ -38,6 +39,9 @@ const SAMPLE_FLOPS: f64 = 2e9;
 /// Measures all variants and prints the results.
 pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let mut variants = variants(a)?;
+    let inputs = a.tensor.iter().chain(&a.test);
+    let trace_file = a.trace.as_ref().map(|path| TraceFile::new(path, inputs));
+    let trace_file = trace_file.transpose()?;
     let data = BenchData::open(a, progress)?;
     let tensor = data.train.view();
     let problem = Problem::builder(tensor.clone()).build(progress)?;
@@ -90,7 +94,11 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             } else {
                 &problem
             };
-            let fit = measure_fit(problem, &v.options, &input, &interrupted)?;
+            let measure = || measure_fit(problem, &v.options, &input, &interrupted);
+            let fit = match &trace_file {
+                Some(file) => file.trace.record(&v.name(), measure)?,
+                None => measure()?,
+            };
             v.test_rmse = fit.test_rmse;
             v.ranks.clone_from(&fit.ranks);
             let new_notes = fit.notes.iter().filter(|n| !notes.contains(n));
@@ -129,6 +137,9 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     results.print(out);
     for note in notes {
         out.line(note);
+    }
+    if let Some(file) = &trace_file {
+        file.write(out)?;
     }
     Ok(Outcome::Success)
 }

@@ -6,6 +6,7 @@ use s3cmtf::simd::Level;
 use s3cmtf::{Error, Result};
 
 use super::arguments::Arguments;
+use crate::output::format_count;
 
 /// A combination of algorithm, instruction set and number of threads, with its measurements.
 pub(super) struct Variant {
@@ -46,6 +47,13 @@ impl Variant {
 
     pub fn algorithm_name(&self) -> String {
         self.options.get("algorithm").unwrap_or_default()
+    }
+
+    /// Returns the name of the variant in a trace.
+    pub fn name(&self) -> String {
+        let (algorithm, level) = (self.algorithm_name(), self.level.name());
+        let threads = format_count(self.options.threads, "thread", "threads");
+        format!("{algorithm}, {level}, {threads}")
     }
 
     pub fn threads(&self) -> f64 {

@@ -1,12 +1,14 @@
 //! `s3cmtf fit`
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::{ArgMatches, Args, Command};
 use s3cmtf::format::{CooFile, Names, OpenMode};
 use s3cmtf::model::{self, Model};
 use s3cmtf::options::{Algorithm, OPTION_TABLE, OptionKind, Options};
 use s3cmtf::solver::{FitInput, FitSummary, fit};
+use s3cmtf::trace::{self, SpanKind};
 use s3cmtf::{Error, Monitor, Result, ValueRange};
 use serde_json::json;
 
@@ -21,6 +23,7 @@ use crate::option_arguments::{
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_rmse, warn_renamed};
 use crate::progress::Progress;
+use crate::trace_file::{TRACE_HELP, TraceFile};
 
 /// Adds the arguments of `fit`; its options come from the library's table.
 pub(super) fn command(command: Command) -> Command {
@@ -60,7 +63,8 @@ pub(super) fn command(command: Command) -> Command {
         )
         .arg(
             path_argument("resume", "FILE", "Continue from this checkpoint").help_heading(ADVANCED),
-        );
+        )
+        .arg(path_argument("trace", "FILE", TRACE_HELP).help_heading(ADVANCED));
     let command = table_arguments(advanced_data_arguments(command), true, single_value);
     TextArguments::augment_args(VerifyArguments::augment_args(command))
 }
@@ -96,6 +100,23 @@ fn as_fraction(path: &Path) -> Option<f64> {
 }
 
 pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+    let Some(path) = a.get_one::<PathBuf>("trace") else {
+        return fit_and_save(a, None, progress, out);
+    };
+    let outputs = ["output", "checkpoint", "resume"];
+    let outputs = outputs.iter().filter_map(|name| a.get_one::<PathBuf>(name));
+    let file = TraceFile::new(path, outputs)?;
+    let traced = || fit_and_save(a, Some(&file), progress, out);
+    file.trace.record("s3cmtf fit", traced)
+}
+
+fn fit_and_save(
+    a: &ArgMatches,
+    trace_file: Option<&TraceFile>,
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Outcome> {
+    let (began, reading) = (Instant::now(), trace::span(SpanKind::Reading));
     let given = |name: &str| {
         a.get_one::<PathBuf>(name)
             .filter(|p| name != "valid" || as_fraction(p).is_none())
@@ -122,7 +143,9 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     let problem = data.build_problem(options.seed, progress)?;
     let checkpoint = given("checkpoint").or(given("resume"));
     let other_inputs = [given("test"), given("valid"), given("init")];
-    data.check_outputs(a, &other_inputs, &[Some(target), checkpoint])?;
+    let outputs = [Some(target), checkpoint, given("trace")];
+    data.check_outputs(a, &other_inputs, &outputs)?;
+    drop(reading);
     if checkpoint.is_some_and(|c| c == target || same_file(c, target)) {
         return Err(Error::Argument(format!(
             "{} cannot be both the checkpoint and the model; use two files",
@@ -135,6 +158,7 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         init: init.as_ref(),
         checkpoint: checkpoint.cloned(),
         resume: given("resume").cloned(),
+        read_seconds: began.elapsed().as_secs_f64(),
     };
     let has_valid = valid.is_some() || options.valid_fraction > 0.0;
     let mut observer = ConsoleObserver::new(progress, out);
@@ -148,6 +172,7 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     let output_error = observer.output_error.take();
     progress.clear();
     // The model is saved even if the fit was cancelled or its output could not be written.
+    let saving = trace::span(SpanKind::Saving);
     model::save(&model, target)?;
     if let Some(tensor) = given("tensor") {
         warn_renamed(&Names::copy_to_model(tensor, target, model.order())?);
@@ -158,8 +183,12 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
             warn_renamed(&Names::save_columns(names.as_ref(), target, m)?);
         }
     }
+    drop(saving);
     if let Some(e) = output_error {
         return Err(e);
+    }
+    if let Some(file) = trace_file {
+        file.write(out)?;
     }
     report(&model, &summary, target, out);
     if progress.cancelled() {
@@ -192,7 +221,7 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         s.eval_seconds,
         format_count(s.threads as u64, "thread", "threads")
     ));
-    let o = model.options();
+    let (o, outcome) = (model.options(), model.record().outcome.as_ref());
     out.object(&json!({"summary": {
         "train_rmse": json_number(s.train_rmse),
         "test_rmse": json_number(s.test_rmse),
@@ -209,6 +238,8 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         "epochs": s.epochs,
         "reason": s.reason.name(),
         "seconds": s.seconds,
+        "read_seconds": outcome.map(|o| o.read_seconds),
+        "init_seconds": s.init_seconds,
         "update_seconds": s.update_seconds,
         "eval_seconds": s.eval_seconds,
         "peak_memory_bytes": peak_memory_bytes(),

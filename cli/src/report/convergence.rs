@@ -9,6 +9,7 @@ use super::html::{
     count_noun, escape, format_integer, format_seconds, format_value, key_value_table,
 };
 use super::line_chart::{Curve, LineChart, Mark};
+use super::time_shares::time_shares;
 
 /// The largest number of listed events.
 const MAX_EVENTS: usize = 40;
@@ -220,7 +221,8 @@ impl PageContext<'_> {
         }
         rows.push(("Update time", format_seconds(update)));
         rows.push(("Evaluation time", format_seconds(eval)));
-        if let Some(outcome) = &self.model.record().outcome {
+        let outcome = self.model.record().outcome.as_ref();
+        if let Some(outcome) = outcome {
             rows.push(("Total time", format_seconds(outcome.seconds)));
             rows.push(("Threads", format_integer(outcome.threads)));
             rows.push(("Instruction set", escape(&outcome.kernel)));
@@ -234,8 +236,9 @@ impl PageContext<'_> {
             from_zero: true,
         });
         format!(
-            "<div class=\"grid2\"><div>{}</div>{chart}</div>\n",
-            key_value_table(&rows)
+            "<div class=\"grid2\"><div>{}</div>{chart}</div>\n{}",
+            key_value_table(&rows),
+            outcome.map_or(String::new(), time_shares)
         )
     }
 }

@@ -3,7 +3,7 @@
 //! A [`Model`](s3cmtf::model::Model) enters, with [`ReportOptions`] that add data, names and labels. [`report`] returns
 //! the page as a string, and [`write_report`] writes it to a file. `page.rs` assembles the sections and is the file to
 //! open first; each section has a file of its own (`data`, `convergence`, `parameters`, `concepts`, `clusters`,
-//! `settings`).
+//! `settings`); `time_shares` is part of the section on speed.
 //!
 //! The page holds its style sheet and its SVG charts and has no script, so that it opens from a disk without a network,
 //! and prints. All text from data or files is escaped. Long lists are truncated and large tables are pooled, so that
@@ -23,6 +23,7 @@ mod page;
 mod parameters;
 mod settings;
 mod svg_frame;
+mod time_shares;
 
 pub use options::ReportOptions;
 pub use page::{report, write_report};

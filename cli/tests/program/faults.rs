@@ -150,6 +150,11 @@ impl Job {
             let complete = match path.extension().unwrap().to_str().unwrap() {
                 "s3m" => model::load(&path, OpenMode::Private).map(drop),
                 "coo" => open((&path as &Path).into(), OpenMode::Private, &text, &()).map(drop),
+                "json" => {
+                    let trace = serde_json::from_slice::<serde_json::Value>(&now);
+                    trace.unwrap_or_else(|e| panic!("{name}: {e}: {context}"));
+                    continue;
+                }
                 _ => s3cmtf::format::Names::load(&path).map(drop),
             };
             complete.unwrap_or_else(|e| panic!("{name}: {e}: {context}"));
@@ -258,6 +263,7 @@ fn earlier_run(name: &str) -> Scratch {
             "--rank=2",
             "--epochs=1",
             "--checkpoint=@c.s3m",
+            "--trace=@t.json",
             "-o@m.s3m",
         ],
         &["predict", "@m.s3m", "@d.coo", "-o@p.coo"],
@@ -277,10 +283,11 @@ fn fit_job(name: &str) -> Job {
             "--rank=2",
             "--threads=2",
             "--checkpoint=@c.s3m",
+            "--trace=@t.json",
             "-o@m.s3m",
             "--epochs=3",
         ],
-        &["m.s3m", "c.s3m"],
+        &["m.s3m", "c.s3m", "t.json"],
         None,
     )
 }

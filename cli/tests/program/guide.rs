@@ -239,6 +239,30 @@ fn fitting_page() {
 }
 
 #[test]
+fn time_page() {
+    let (dir, ran) = run_page("time.md");
+    assert_in_order(
+        &ran.stdout,
+        &[
+            "trace.json: ",
+            "threads during epochs: ",
+            "traced.s3m: stopped",
+            "2 x 1",
+            "bench.json: ",
+        ],
+    );
+    let page = std::fs::read_to_string(workspace_root().join("docs/guide/time.md")).unwrap();
+    for kind in s3cmtf::trace::SpanKind::ALL {
+        let name = format!("`{}`", kind.name());
+        assert!(page.contains(&name), "{name}");
+    }
+    for file in ["trace.json", "bench.json"] {
+        let text = std::fs::read_to_string(dir.join(file)).unwrap();
+        assert!(text.starts_with("{\"displayTimeUnit\""), "{file}");
+    }
+}
+
+#[test]
 fn coupled_page() {
     let (_dir, ran) = run_page("coupled.md");
     let models = "alone coupled observed sampled weight01 weight10 graph";

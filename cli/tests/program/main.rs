@@ -44,5 +44,6 @@ mod report_in_browser;
 mod report_page;
 mod terminal;
 mod text_options;
+mod trace;
 mod tune;
 mod weights;

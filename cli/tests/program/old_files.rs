@@ -17,6 +17,17 @@ fn info_lists_options_that_no_longer_exist() {
     run(["check", &fixture("matrix.coo")]).ok();
 }
 
+/// Their record has no times of phases.
+#[test]
+fn report_on_a_model_of_0_1_has_no_shares_of_time() {
+    let dir = Scratch::new("old-report");
+    let page = dir.join("r.html");
+    let output = page.to_str().unwrap();
+    run(["report", &fixture("model.s3m"), "-o", output]).ok();
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("Update time") && !page.contains("Where the time went"));
+}
+
 /// Three epochs of version 0.1 and two of this one predict what five epochs of version 0.1 did.
 #[test]
 fn fit_resumes_from_a_checkpoint_of_0_1() {

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::solver::bias_update;
 use crate::solver::loss::SquaredErrors;
 use crate::solver::standardization::ValueUnits;
+use crate::trace::{self, SpanKind};
 
 impl Fit<'_> {
     /// Solves for the biases, given all other parameters. Returns the squared errors on the training entries after that;
@@ -15,6 +16,7 @@ impl Fit<'_> {
         if context.standardization.biases.is_empty() {
             return Ok(None);
         }
+        let _span = trace::span(SpanKind::Biases);
         let squared_errors = bias_update::update_biases(
             &self.model,
             &context.data.tensor,

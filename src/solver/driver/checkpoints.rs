@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::model::{Checkpoint, Model, save_checkpoint};
 use crate::solver::observer::{Event, Observer};
 use crate::solver::standardization::ValueUnits;
+use crate::trace::{self, SpanKind};
 
 impl Fit<'_> {
     /// Returns whether a checkpoint is due after `epoch`.
@@ -20,6 +21,7 @@ impl Fit<'_> {
         let Some(path) = &input.checkpoint else {
             return Ok(());
         };
+        let _span = trace::span(SpanKind::Checkpoint);
         self.model.options = self.context.options.clone();
         let state = self.progress.to_text();
         // Scales are powers of two, so the parameters are the same afterwards.

@@ -3,6 +3,7 @@
 use super::fit::Fit;
 use crate::error::Result;
 use crate::solver::loss::SquaredErrors;
+use crate::trace::{self, SpanKind};
 
 /// Multiple of the first loss at which the squared errors met during an epoch count as divergence.
 const MAX_SQUARED_ERROR_FACTOR: f64 = 4.0;
@@ -34,6 +35,7 @@ impl Fit<'_> {
         if !watches {
             return Ok(None);
         }
+        let _span = trace::span(SpanKind::Evaluation);
         let squared_errors = match known {
             Some(known) => known,
             None => self.context.squared_errors(&self.model, &data.tensor)?,

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::model::EpochMetrics;
 use crate::solver::algorithm::EpochRequest;
 use crate::solver::observer::{Control, Event, Observer, StopReason};
+use crate::trace::{self, SpanKind};
 
 /// Number of times that a fit which diverges is rolled back, each time to half the learning rate, before it fails.
 const MAX_ROLLBACKS: u64 = 10;
@@ -25,6 +26,7 @@ impl Fit<'_> {
     /// Runs epochs until a stopping rule ends the fit. The monitor can cancel it in the middle of an epoch or of its
     /// evaluation; the model is then that of the epoch before. `observer` can stop it after an epoch.
     pub(in crate::solver) fn run(&mut self, observer: &mut dyn Observer) -> Result<StopReason> {
+        self.clock.init_seconds = self.clock.started.elapsed().as_secs_f64();
         // Nothing has to be measured where no epoch follows.
         let is_out_of_time = self.progress.epoch < self.last_epoch(self.progress.epoch)
             && self.monitor.is_out_of_time();
@@ -47,7 +49,6 @@ impl Fit<'_> {
             if self.monitor.is_out_of_time() {
                 return Ok(StopReason::TimeLimit);
             }
-            self.before_epoch.update(&self.model)?;
             let epoch = match self.run_epoch(self.progress.epoch + 1, error_before) {
                 Err(Error::Cancelled) => {
                     // An epoch that was not completed leaves no trace.
@@ -89,9 +90,11 @@ impl Fit<'_> {
         Ok(StopReason::Epochs)
     }
 
-    /// Runs epoch `number`, updates the biases and measures the errors if they are due. `error_before` is the watched error
+    /// Saves the parameters, runs epoch `number`, updates the biases and measures the errors if they are due. `error_before` is the watched error
     /// before the epoch.
     fn run_epoch(&mut self, number: u64, error_before: Option<f64>) -> Result<Epoch> {
+        let updates = trace::numbered_span(SpanKind::Epoch, number);
+        self.before_epoch.update(&self.model)?;
         let eta = self.eta(number);
         let began = Instant::now();
         let max_error = self.max_squared_error(error_before);
@@ -102,6 +105,7 @@ impl Fit<'_> {
             None
         };
         let update_seconds = began.elapsed().as_secs_f64();
+        drop(updates);
         self.clock.update_seconds += update_seconds;
         let mut metrics = EpochMetrics {
             eta,
@@ -131,6 +135,7 @@ impl Fit<'_> {
 
     /// Measures the loss of the starting values, which later losses are compared with.
     fn measure_first_loss(&mut self) -> Result<()> {
+        let _span = trace::span(SpanKind::Evaluation);
         let began = Instant::now();
         let loss = self.training_error(None)?.loss;
         self.clock.eval_seconds += began.elapsed().as_secs_f64();

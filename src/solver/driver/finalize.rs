@@ -11,6 +11,7 @@ use crate::solver::input::FitSummary;
 use crate::solver::observer::{Event, Observer, StopReason};
 use crate::solver::rowwise::{ColdStartSettings, solve_cold_start_rows};
 use crate::solver::standardization::ValueUnits;
+use crate::trace::{self, SpanKind};
 
 impl Fit<'_> {
     /// Returns the error of a fit that diverges for the given reason.
@@ -55,13 +56,18 @@ impl Fit<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(Model, FitSummary)> {
         self.monitor.enter(Phase::Completion);
+        let completion = trace::span(SpanKind::Completion);
         let best_epoch = self.select_best()?;
         let finished = self.algorithm.finish(&mut self.model, &self.context);
         let is_finished = unless_cancelled(finished)?.is_some();
         let is_complete = is_finished && unless_cancelled(self.fill_cold_start_rows())?.is_some();
+        drop(completion);
+        let evaluation = trace::span(SpanKind::Evaluation);
         let began = Instant::now();
         let measured = unless_cancelled(self.measure_all())?;
         self.clock.eval_seconds += began.elapsed().as_secs_f64();
+        drop(evaluation);
+        let _span = trace::span(SpanKind::Completion);
         let is_diverged = measured.is_some_and(|m| !m.loss.is_finite());
         // Parameters that are finite in standardized values may overflow in the scale of the data.
         self.convert_to(ValueUnits::Data)?;
@@ -92,12 +98,13 @@ impl Fit<'_> {
             clipped: self.model.clips,
             threads: self.context.pool.threads(),
             kernel: self.context.level,
+            init_seconds: self.clock.init_seconds,
             update_seconds: self.clock.update_seconds,
             eval_seconds: self.clock.eval_seconds,
             seconds: self.clock.started.elapsed().as_secs_f64(),
         };
         let mut model = self.model;
-        model.record.outcome = Some(ending(&summary));
+        model.record.outcome = Some(ending(&summary, self.input.read_seconds));
         model.options = self.context.options;
         model.core_prior_mean = Vec::new();
         Ok((model, summary))
@@ -154,7 +161,7 @@ impl Fit<'_> {
 }
 
 /// Returns the part of a summary that the record of the model keeps.
-fn ending(summary: &FitSummary) -> FitOutcome {
+fn ending(summary: &FitSummary, read_seconds: f64) -> FitOutcome {
     FitOutcome {
         reason: summary.reason.name().into(),
         epochs: summary.epochs,
@@ -168,5 +175,18 @@ fn ending(summary: &FitSummary) -> FitOutcome {
         update_seconds: summary.update_seconds,
         eval_seconds: summary.eval_seconds,
         seconds: summary.seconds,
+        read_seconds,
+        init_seconds: summary.init_seconds,
+        thread_shares: thread_shares(),
     }
+}
+
+/// Returns what threads did during the epochs, as fractions of their time, if the fit is traced.
+fn thread_shares() -> Vec<(String, f64)> {
+    let times = trace::thread_seconds(SpanKind::Epoch).unwrap_or_default();
+    let total: f64 = times.iter().map(|(_, seconds)| seconds).sum();
+    let shares = times.into_iter();
+    shares
+        .map(|(kind, seconds)| (kind.name().into(), seconds / total))
+        .collect()
 }

@@ -27,10 +27,12 @@ pub(in crate::solver) struct FitState {
     pub record: FitRecord,
 }
 
-/// Start of a fit and the seconds spent on its two activities.
+/// Start of a fit and the seconds spent on its activities.
 #[derive(Clone, Copy)]
 pub(in crate::solver) struct Clock {
     pub started: Instant,
+    /// Until the first epoch.
+    pub init_seconds: f64,
     pub update_seconds: f64,
     pub eval_seconds: f64,
 }
@@ -39,6 +41,7 @@ impl Clock {
     pub(in crate::solver) fn start() -> Clock {
         Clock {
             started: Instant::now(),
+            init_seconds: 0.0,
             update_seconds: 0.0,
             eval_seconds: 0.0,
         }

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::model::EpochMetrics;
 use crate::solver::algorithm::{EvaluationSet, TrainingError};
 use crate::solver::loss::SquaredErrors;
+use crate::trace::{self, SpanKind};
 
 impl Fit<'_> {
     /// Computes the error on the training entries. `squared_errors` are given if they are known already.
@@ -44,6 +45,7 @@ impl Fit<'_> {
         metrics: &mut EpochMetrics,
         squared_errors: Option<SquaredErrors>,
     ) -> Result<()> {
+        let _span = trace::span(SpanKind::Evaluation);
         let began = Instant::now();
         self.model.update_mean_rows()?;
         let training = self.training_error(squared_errors)?;

@@ -14,6 +14,7 @@ use crate::linalg::WARM_START_PASSES;
 use crate::model::Model;
 use crate::parallel::ThreadPool;
 use crate::simd::padded_len;
+use crate::trace::{self, SpanKind};
 use crate::try_alloc::{try_to_vec, try_zeroed};
 
 impl RowwiseProblem {
@@ -47,6 +48,7 @@ impl RowwiseProblem {
             }
         }
         if let Some(sums) = &self.core_sums {
+            let _span = trace::span(SpanKind::Core);
             let mode = self.modes_by_size[0];
             let update = CoreUpdate {
                 update: self.update,
@@ -75,6 +77,7 @@ impl RowwiseProblem {
         sweep: u64,
         pool: &ThreadPool<'_>,
     ) -> Result<()> {
+        let _span = trace::span(SpanKind::Rows);
         let prior = self.row_prior(&model.modes[n].factor, &state.biases[n], n, sweep, pool)?;
         let core = self.permuted_core(model, n, pool)?;
         let keeps_means = self.modes_by_size.last() == Some(&n);
@@ -179,6 +182,7 @@ impl RowwiseProblem {
         sweep: u64,
         pool: &ThreadPool<'_>,
     ) -> Result<()> {
+        let _span = trace::span(SpanKind::Rows);
         let columns = &model.matrices[matrix.number].factor;
         let (rank, width) = (columns.rank(), columns.stride());
         let prior: GaussianPrior = self.column_prior(matrix, columns, sweep, pool)?;

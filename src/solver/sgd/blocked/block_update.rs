@@ -14,6 +14,7 @@ use crate::kernel::{
     self, BlockUpdateSettings, EntryBlock, MAX_BATCH_LEN, MAX_ORDER, PartRefMut, RowsMut,
 };
 use crate::random::splitmix64;
+use crate::trace::{self, SpanKind};
 
 /// The longest stable batches of a tensor block.
 struct TensorBatchLimit {
@@ -44,9 +45,12 @@ impl PassContext<'_> {
                 let block = self.inputs.plan.block(number, task);
                 let coordinates = blocking.coordinates(block);
                 let coordinates = &coordinates[..blocking.axes];
+                let wait = trace::span(SpanKind::Wait);
                 if !self.tasks.wait_for_earlier_rounds(coordinates, round, stop) {
                     return Ok(false);
                 }
+                drop(wait);
+                let _span = trace::numbered_span(SpanKind::Block, block as u64);
                 let mut replicas = self.replicas[task]
                     .write()
                     .unwrap_or_else(|e| e.into_inner());
@@ -62,9 +66,11 @@ impl PassContext<'_> {
             }
             Stratum::ClassGroup { .. } => unreachable!("class groups have tasks of their own"),
             Stratum::MatrixBlocks { matrix, shift } => {
+                let _span = trace::span(SpanKind::Block);
                 self.update_matrix_block(matrix, shift, task, scratch)?;
             }
             Stratum::GraphPairs { matrix, round } => {
+                let _span = trace::span(SpanKind::Block);
                 self.update_graph_pair(matrix, round, task, scratch);
             }
         }

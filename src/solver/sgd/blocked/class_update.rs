@@ -16,6 +16,7 @@ use crate::kernel::{
     MAX_ORDER, RowsMut,
 };
 use crate::parallel::lock_ignoring_poison;
+use crate::trace::{self, SpanKind};
 use crate::try_alloc::{CORE_ENTRIES, try_reserve};
 
 /// The state that threads share while they process class groups.
@@ -89,6 +90,7 @@ impl PassContext<'_> {
                 let factors = self.epoch.core_merge_factors(self.inputs.data, entries);
                 *lock_ignoring_poison(&runner.core_merge_factors) = factors;
             }
+            let _span = trace::span(SpanKind::Block);
             let mut rows = class_rows.take_block(group.blocks[task]);
             let block = rows.block();
             let core = self.parameters.core.borrow_all();

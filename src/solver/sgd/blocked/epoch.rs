@@ -19,6 +19,7 @@ use crate::kernel::{BlockScratch, CoreLayout, CorePenalty};
 use crate::model::Model;
 use crate::parallel::{Barrier, ThreadPool, WorkerContext};
 use crate::simd::AlignedVec;
+use crate::trace::{self, SpanKind};
 use crate::try_alloc::CORE_ENTRIES;
 
 /// The result of an epoch.
@@ -202,6 +203,12 @@ impl<'a> EpochRun<'a> {
         }
     }
 
+    /// Waits for the other threads at the barrier.
+    fn wait(&self, stop: impl FnOnce() -> bool) -> bool {
+        let _span = trace::span(SpanKind::Wait);
+        self.barrier.wait(stop)
+    }
+
     /// Runs one thread's share of all passes. After an error the other threads stop too.
     fn run_thread(&self, worker: &WorkerContext<'_>) -> Result<()> {
         let _guard = self.barrier.cancel_on_panic();
@@ -261,7 +268,7 @@ impl<'a> EpochRun<'a> {
                     return Ok(());
                 }
             }
-            let proceed = self.barrier.wait(|| {
+            let proceed = self.wait(|| {
                 self.finish_pass(&pass, number);
                 stop()
             });
@@ -287,11 +294,12 @@ impl<'a> EpochRun<'a> {
         let runner = runner.expect("class groups exist only if there are classes");
         let group = &context.pass.class_groups[group];
         context.update_class_group(runner, group, thread, scratch)?;
-        Ok(self.barrier.wait(|| {
+        Ok(self.wait(|| {
             // Blocks are missing after a stop.
             if stop() {
                 return true;
             }
+            let _span = trace::span(SpanKind::Merge);
             context.merge_class_group(runner, group, &mut self.progress().statistics);
             self.prepare_stratum(context.pass, position + 1);
             stop()
@@ -320,7 +328,7 @@ impl<'a> EpochRun<'a> {
             self.barrier.cancel();
         }
         // The last thread to arrive prepares the next stratum while the others wait.
-        let proceed = self.barrier.wait(|| {
+        let proceed = self.wait(|| {
             self.tasks.reset();
             self.prepare_stratum(context.pass, position + 1);
             stop()
@@ -328,10 +336,12 @@ impl<'a> EpochRun<'a> {
         if !proceed || !matches!(strata[0], Stratum::TensorBlocks { .. }) {
             return Ok(proceed);
         }
+        let merge = trace::span(SpanKind::Merge);
         run_shared_tasks(&self.next_merge_task, self.merge_tasks.len(), |t| {
             context.merge(self.merge_tasks[t])
         })?;
-        Ok(self.barrier.wait(|| {
+        drop(merge);
+        Ok(self.wait(|| {
             // Replicas are incomplete after a stop.
             if stop() {
                 return true;

@@ -12,7 +12,11 @@ use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
 use crate::simd::{AlignedVec, Level};
 use crate::solver::data::Data;
+use crate::trace::{self, SpanKind};
 use crate::try_alloc::CORE_ENTRIES;
+
+/// Segments of a thread that have one span in a trace.
+const SEGMENTS_PER_SPAN: usize = 64;
 
 /// The inputs of a fit, the same in all epochs.
 pub(in crate::solver) struct HogwildInputs<'a> {
@@ -93,13 +97,19 @@ impl HogwildInputs<'_> {
         let squared_errors = pool.run(threads, |thread| {
             let mut worker = Worker::new(&inputs, &shared, &thread)?;
             let own = &assigned[thread.index];
+            let mut span = None;
             for (i, &k) in own.iter().enumerate() {
+                if i.is_multiple_of(SEGMENTS_PER_SPAN) {
+                    drop(span.take());
+                    span = Some(trace::span(SpanKind::Block));
+                }
                 if thread.stop.requested() {
                     break;
                 }
                 let next = own.get(i + 1).map(|&next| &order.segments[next]);
                 worker.update_segment(&order.segments[k], order.walk(k), next);
             }
+            drop(span);
             Ok(worker.finish())
         })?;
         let squared_errors: Result<Vec<f64>> = squared_errors.into_iter().collect();
