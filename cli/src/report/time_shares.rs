@@ -24,7 +24,13 @@ pub(super) fn time_shares(outcome: &FitOutcome) -> String {
         ("other", (outcome.seconds - measured).max(0.0)),
     ];
     let rows = phases.iter().filter(|(_, seconds)| *seconds > 0.0);
-    let rows = rows.map(|(name, seconds)| (*name, seconds / total, format_seconds(*seconds)));
+    let rows = rows.map(|(name, seconds)| {
+        (
+            *name,
+            seconds / total,
+            format!(", {}", format_seconds(*seconds)),
+        )
+    });
     let mut out = String::from("<h3>Where the time went</h3>\n<div class=\"grid2\">");
     out += &shares_table("Phase", rows);
     if !outcome.thread_shares.is_empty() {
@@ -36,15 +42,15 @@ pub(super) fn time_shares(outcome: &FitOutcome) -> String {
     out + "</div>\n"
 }
 
-/// Returns a table of names, fractions and texts.
+/// Returns a table of names and fractions, each with a text that follows it.
 fn shares_table<'a>(heading: &str, rows: impl Iterator<Item = (&'a str, f64, String)>) -> String {
     let mut out = format!(
-        "<div class=\"scroll\"><table><thead><tr><th>{heading}</th><th>Share</th><th></th><th></th></tr></thead><tbody>\n"
+        "<div class=\"scroll\"><table><thead><tr><th>{heading}</th><th>Share</th></tr></thead><tbody>\n"
     );
     for (name, share, text) in rows {
         let _ = writeln!(
             out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{text}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td>{}{text}{}</td></tr>",
             escape(&truncate(name, 40)),
             format_percent(share),
             inline_bar(share)
