@@ -1,6 +1,6 @@
 //! Cholesky solution of small symmetric positive definite systems in `f32` with SIMD.
 //!
-//! A = R^T R with R upper triangular, computed row by row so that all loops run along rows. With standard
+//! A = R^T R with R upper triangular, computed in panels of rows so that all loops run along rows. With standard
 //! normal z, x = A^-1 b + R^-1 z is a sample of the normal distribution with precision A and mean A^-1 b.
 #![allow(unsafe_code)]
 
@@ -80,43 +80,78 @@ const MIN_PIVOT_RATIO: f32 = 1e-5;
 /// false if A is not positive definite.
 #[inline(always)]
 unsafe fn factorize<V: F32x16>(size: usize, a: *mut f32) -> bool {
+    let mut first = 0;
+    while first < size {
+        // SAFETY: the caller's obligations. Panels of 8 come first, then those of 4, so the rows of a panel have the same
+        // first vector.
+        let (rows, is_positive) = unsafe {
+            if V::VECTOR_REGISTERS >= 32 && first + 8 <= size {
+                (8, factorize_panel::<V, 8>(size, a, first))
+            } else if first + 4 <= size {
+                (4, factorize_panel::<V, 4>(size, a, first))
+            } else {
+                (1, factorize_panel::<V, 1>(size, a, first))
+            }
+        };
+        if !is_positive {
+            return false;
+        }
+        first += rows;
+    }
+    true
+}
+
+/// Computes `N` rows of R from all rows before them. The sums over these rows stay in registers.
+#[inline(always)]
+unsafe fn factorize_panel<V: F32x16, const N: usize>(
+    size: usize,
+    a: *mut f32,
+    first: usize,
+) -> bool {
     let width = padded_len(size);
-    let lines = width / LANES;
-    // SAFETY: the caller's obligations.
+    // SAFETY: the caller's obligations; the panel ends within the matrix.
     unsafe {
-        let mut min_pivots = [0.0f32; LANES];
-        for k in 0..size {
-            // Recovers the original diagonal of the next sixteen rows from what was subtracted so far.
-            if k % LANES == 0 {
-                for i in k..size.min(k + LANES) {
-                    let mut subtracted = 0.0;
-                    for m in 0..k {
-                        let x = *a.add(m * width + i);
-                        subtracted += x * x;
-                    }
-                    min_pivots[i - k] = MIN_PIVOT_RATIO * (*a.add(i * width + i) + subtracted);
+        let panel = a.add(first * width);
+        let mut min_pivots = [0.0f32; N];
+        for (i, min) in min_pivots.iter_mut().enumerate() {
+            *min = MIN_PIVOT_RATIO * *panel.add(i * width + first + i);
+        }
+        for at in (first / LANES * LANES..width).step_by(LANES) {
+            let mut sums = [V::zero(); N];
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = V::load(panel.add(i * width + at));
+            }
+            for m in 0..first {
+                let row = a.add(m * width);
+                let x = V::load(row.add(at));
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    *sum = V::splat(-*row.add(first + i)).mul_add(x, *sum);
                 }
             }
-            let row = a.add(k * width);
-            let pivot = *row.add(k);
-            if pivot.is_nan() || pivot <= min_pivots[k % LANES] || pivot.is_infinite() {
+            for (i, sum) in sums.iter().enumerate() {
+                sum.store(panel.add(i * width + at));
+            }
+        }
+        for (k, &min_pivot) in min_pivots.iter().enumerate() {
+            let row = panel.add(k * width);
+            let diagonal = row.add(first + k);
+            let pivot = *diagonal;
+            if pivot.is_nan() || pivot <= min_pivot || pivot.is_infinite() {
                 return false;
             }
             let inverse = 1.0 / pivot.sqrt();
             let scale = V::splat(inverse);
-            for line in k / LANES..lines {
-                let at = row.add(line * LANES);
-                (V::load(at) * scale).store(at);
+            for at in (first / LANES * LANES..width).step_by(LANES) {
+                (V::load(row.add(at)) * scale).store(row.add(at));
             }
             // The triangular solves need only the reciprocal of the diagonal.
-            *row.add(k) = inverse;
-            for i in k + 1..size {
-                let by = V::splat(-*row.add(i));
-                let target = a.add(i * width);
-                for line in i / LANES..lines {
-                    let at = target.add(line * LANES);
-                    by.mul_add(V::load(row.add(line * LANES)), V::load(at))
-                        .store(at);
+            *diagonal = inverse;
+            for i in k + 1..N {
+                let by = V::splat(-*row.add(first + i));
+                let target = panel.add(i * width);
+                for at in (first / LANES * LANES..width).step_by(LANES) {
+                    by.mul_add(V::load(row.add(at)), V::load(target.add(at)))
+                        .store(target.add(at));
                 }
             }
         }

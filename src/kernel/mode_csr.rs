@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, check_cancelled};
-use crate::try_alloc::{try_collect, try_to_vec, try_zeroed};
+use crate::try_alloc::{try_collect, try_to_vec, try_with_capacity, try_zeroed};
 
 /// Number of entries between two polls for a cancellation. Each takes a few memory accesses that miss the cache.
 const ENTRIES_PER_POLL: usize = 1 << 20;
@@ -66,61 +66,49 @@ impl ModeCsr {
                 u32::MAX
             )));
         }
-        for (k, &row) in rows.iter().enumerate() {
-            assert!((row as usize) < row_counts[k % order], "row out of range");
-        }
         let mut other_modes: Vec<usize> = (0..order).filter(|&m| m != mode).collect();
         other_modes.sort_by_key(|&m| row_counts[m]);
-        // Least significant mode first: each counting sort keeps the order of the passes before it.
-        let mut permutation: Vec<u32> = try_zeroed(values.len(), "entries")?;
-        permutation
-            .iter_mut()
-            .enumerate()
-            .for_each(|(i, p)| *p = i as u32);
-        let mut sorted: Vec<u32> = try_zeroed(values.len(), "entries")?;
-        let mut row_starts = Vec::new();
-        for &m in other_modes.iter().rev().chain([&mode]) {
-            row_starts = try_zeroed(row_counts[m] + 1, "rows")?;
-            let row = |p: u32| rows[p as usize * order + m] as usize;
-            for part in permutation.chunks(ENTRIES_PER_POLL) {
-                check_cancelled(monitor)?;
-                part.iter().for_each(|&p| row_starts[row(p) + 1] += 1);
-            }
-            for i in 0..row_counts[m] {
-                row_starts[i + 1] += row_starts[i];
-            }
-            let mut next = try_to_vec(&row_starts, "rows")?;
-            for part in permutation.chunks(ENTRIES_PER_POLL) {
-                check_cancelled(monitor)?;
-                for &p in part {
-                    let slot = &mut next[row(p)];
-                    sorted[*slot] = p;
-                    *slot += 1;
-                }
-            }
-            std::mem::swap(&mut permutation, &mut sorted);
-        }
-        drop(sorted);
-        let mut records: Vec<u32> = try_zeroed(rows.len(), "indices")?;
-        for (i, &p) in permutation.iter().enumerate() {
+        // While they are sorted, records also have their row of `mode` and the bits of their weight, behind the value.
+        let is_weighted = !weights.is_empty();
+        let width = order + 1 + usize::from(is_weighted);
+        let mut sorted: Vec<u32> = try_with_capacity(values.len() * width, "indices")?;
+        for (i, entry) in rows.chunks_exact(order).enumerate() {
             if i % ENTRIES_PER_POLL == 0 {
                 check_cancelled(monitor)?;
             }
-            let record = &mut records[i * order..][..order];
-            for (slot, &m) in other_modes.iter().enumerate() {
-                record[slot] = rows[p as usize * order + m];
+            let is_inside = |(&row, &count): (&u32, &usize)| (row as usize) < count;
+            assert!(
+                entry.iter().zip(row_counts).all(is_inside),
+                "row out of range"
+            );
+            sorted.extend(other_modes.iter().map(|&m| entry[m]));
+            sorted.extend([values[i].to_bits(), entry[mode]]);
+            if is_weighted {
+                sorted.push(weights[i].to_bits());
             }
-            record[order - 1] = values[p as usize].to_bits();
         }
-        let sorted_weights = permutation[..weights.len()]
-            .iter()
-            .map(|&p| weights[p as usize]);
+        // Least significant mode first: each counting sort keeps the order of the passes before it.
+        for (slot, &m) in other_modes.iter().enumerate().rev() {
+            let key = RecordKey { width, slot };
+            let starts = key.bucket_starts(&sorted, row_counts[m], monitor)?;
+            sorted = key.sort(&sorted, &starts, width, monitor)?;
+        }
+        let key = RecordKey { width, slot: order };
+        let row_starts = key.bucket_starts(&sorted, row_counts[mode], monitor)?;
+        let sorted_weights = if is_weighted {
+            let weights = key.sort(&sorted, &row_starts, width, monitor)?;
+            let weights = weights.chunks_exact(width);
+            let weights = weights.map(|record| f32::from_bits(record[order + 1]));
+            try_collect(values.len(), weights, "entries")?
+        } else {
+            Vec::new()
+        };
         Ok(ModeCsr {
-            weights: try_collect(weights.len(), sorted_weights, "entries")?,
+            records: key.sort(&sorted, &row_starts, order, monitor)?,
+            weights: sorted_weights,
             other_row_counts: other_modes.iter().map(|&m| row_counts[m]).collect(),
             other_modes,
             row_starts,
-            records,
         })
     }
 
@@ -213,5 +201,57 @@ impl ModeCsr {
     pub(crate) fn value(&self, entry: usize) -> f32 {
         let width = self.other_modes.len() + 1;
         f32::from_bits(self.records[(entry + 1) * width - 1])
+    }
+}
+
+/// The word of a record that a counting sort sorts by.
+struct RecordKey {
+    /// Words per record.
+    width: usize,
+    /// Position of the key in a record.
+    slot: usize,
+}
+
+impl RecordKey {
+    /// Returns the position of the first record of each of `count` keys among sorted records, and the number of records at
+    /// the end.
+    fn bucket_starts(
+        &self,
+        records: &[u32],
+        count: usize,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<usize>> {
+        let mut starts: Vec<usize> = try_zeroed(count + 1, "rows")?;
+        for part in records.chunks(ENTRIES_PER_POLL * self.width) {
+            check_cancelled(monitor)?;
+            let keys = part.iter().skip(self.slot).step_by(self.width);
+            keys.for_each(|&key| starts[key as usize + 1] += 1);
+        }
+        for i in 0..count {
+            starts[i + 1] += starts[i];
+        }
+        Ok(starts)
+    }
+
+    /// Sorts records by their key, stably. Keeps the first `kept` words of each.
+    fn sort(
+        &self,
+        records: &[u32],
+        starts: &[usize],
+        kept: usize,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<u32>> {
+        let mut sorted: Vec<u32> = try_zeroed(records.len() / self.width * kept, "indices")?;
+        let mut next = try_to_vec(starts, "rows")?;
+        for part in records.chunks(ENTRIES_PER_POLL * self.width) {
+            check_cancelled(monitor)?;
+            for record in part.chunks_exact(self.width) {
+                let slot = &mut next[record[self.slot] as usize];
+                let to = &mut sorted[*slot * kept..][..kept];
+                to.iter_mut().zip(record).for_each(|(to, &word)| *to = word);
+                *slot += 1;
+            }
+        }
+        Ok(sorted)
     }
 }

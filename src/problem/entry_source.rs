@@ -73,15 +73,39 @@ impl<'a> EntrySource<'a> {
         is_selected: Option<&dyn Fn(usize) -> bool>,
         chunk: &mut EntryChunk,
     ) -> Result<()> {
+        assert_eq!(maps.len(), self.view.order());
+        let observed = self.view.len();
+        match is_selected {
+            None => {
+                let zeros = range.start.max(observed)..range.end.max(observed);
+                let listed = range.start.min(observed)..range.end.min(observed);
+                self.read_entries(maps, listed, zeros, offset, chunk)
+            }
+            Some(is_selected) => {
+                let selected: Vec<usize> = range.filter(|&i| is_selected(i)).collect();
+                let listed = selected.partition_point(|&i| i < observed);
+                let (listed, zeros) = selected.split_at(listed);
+                let [listed, zeros] = [listed, zeros].map(|numbers| numbers.iter().copied());
+                self.read_entries(maps, listed, zeros, offset, chunk)
+            }
+        }
+    }
+
+    /// Copies entries with these numbers: first those that are `listed` in the view, then sampled zeros.
+    fn read_entries(
+        &self,
+        maps: &[&RowMap],
+        listed: impl ExactSizeIterator<Item = usize> + Clone,
+        zeros: impl ExactSizeIterator<Item = usize> + Clone,
+        offset: f64,
+        chunk: &mut EntryChunk,
+    ) -> Result<()> {
         let v = &self.view;
-        assert_eq!(maps.len(), v.order());
-        let (observed, first) = (v.len(), range.start);
-        let zeros = range.start.max(observed) - observed..range.end.max(observed) - observed;
-        let range = range.start.min(observed)..range.end.min(observed);
+        let count = listed.len() + zeros.len();
         chunk.rows.resize(v.order(), Vec::new());
         let copy_floats = |values: Values<'_>, offset: f64, out: &mut Vec<f32>| {
-            clear_and_reserve(out, range.len() + zeros.len())?;
-            for i in range.clone() {
+            clear_and_reserve(out, count)?;
+            for i in listed.clone() {
                 let given = values.get(i);
                 let value = (given - offset) as f32;
                 if !(given as f32).is_finite() {
@@ -95,38 +119,34 @@ impl<'a> EntrySource<'a> {
             Ok(())
         };
         copy_floats(v.values(), offset, &mut chunk.values)?;
-        let with_zeros = chunk.values.len() + zeros.len();
-        chunk.values.resize(with_zeros, -offset as f32);
+        chunk.values.resize(count, -offset as f32);
         chunk.weights.clear();
         if let Some(weights) = v.weights() {
             copy_floats(weights, 0.0, &mut chunk.weights)?;
-            if let Some(k) = chunk.weights.iter().position(|&w| w < 0.0) {
-                return Err(self.changed(range.start + k));
+            let mut weights = chunk.weights.iter().zip(listed.clone());
+            if let Some((_, i)) = weights.find(|(weight, _)| **weight < 0.0) {
+                return Err(self.changed(i));
             }
         }
         let EntryChunk { rows, weights, .. } = chunk;
         for (n, map) in maps.iter().enumerate() {
             let out = &mut rows[n];
-            clear_and_reserve(out, range.len() + zeros.len())?;
-            out.resize(range.len(), 0);
-            let indices = v.column(n)[range.clone()].iter();
-            for (k, (row, &index)) in out.iter_mut().zip(indices).enumerate() {
-                *row = match map.compact(index) {
+            clear_and_reserve(out, count)?;
+            let indices = v.column(n);
+            for (k, i) in listed.clone().enumerate() {
+                out.push(match map.compact(indices[i]) {
                     Some(row) => row,
                     // Removed by `retain_weighted` below.
                     None if weights.get(k) == Some(&0.0) => u32::MAX,
-                    None => return Err(self.changed(range.start + k)),
-                };
+                    None => return Err(self.changed(i)),
+                });
             }
-            for k in zeros.clone() {
-                match map.compact(self.zeros[n][k]) {
+            for i in zeros.clone() {
+                match map.compact(self.zeros[n][i - v.len()]) {
                     Some(row) => out.push(row),
-                    None => return Err(self.changed(observed + k)),
+                    None => return Err(self.changed(i)),
                 }
             }
-        }
-        if let Some(is_selected) = is_selected {
-            chunk.retain(|k| is_selected(first + k));
         }
         chunk.retain_weighted();
         Ok(())

@@ -39,7 +39,8 @@ impl AlgorithmPlan {
     pub(super) fn layout(&self) -> EntryLayout {
         match self {
             AlgorithmPlan::Blocked(plan) => EntryLayout::Blocked(plan.partition()),
-            AlgorithmPlan::Hogwild | AlgorithmPlan::Rowwise => EntryLayout::Shuffled,
+            AlgorithmPlan::Hogwild => EntryLayout::Shuffled,
+            AlgorithmPlan::Rowwise => EntryLayout::InOrder,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use super::chunked_sum::{CHUNK, accumulator_count, sum_chunks};
-use super::entries::{Entries, Shuffled};
+use super::entries::{Entries, EntryList};
 use super::loss::SquaredErrors;
 use super::standardization::Standardization;
 use crate::error::Result;
@@ -157,14 +157,14 @@ fn solve_mode(biases: &mut [f32], mode: &ModelMode, sums: &[f64], damping: f64) 
 #[derive(Clone, Copy)]
 enum Units<'a> {
     Blocks(&'a [EntryBlock]),
-    Chunks(&'a Shuffled),
+    Chunks(&'a EntryList),
 }
 
 impl<'a> Units<'a> {
     fn new(entries: &'a Entries) -> Units<'a> {
         match entries {
             Entries::Blocks(_) | Entries::Classes(_) => Units::Blocks(entries.blocks()),
-            Entries::Shuffled(entries) => Units::Chunks(entries),
+            Entries::List(entries) => Units::Chunks(entries),
         }
     }
 
@@ -176,7 +176,7 @@ impl<'a> Units<'a> {
     }
 
     /// Returns the entries of a chunk.
-    fn chunk(entries: &Shuffled, u: usize) -> Range<usize> {
+    fn chunk(entries: &EntryList, u: usize) -> Range<usize> {
         u * CHUNK..((u + 1) * CHUNK).min(entries.len())
     }
 

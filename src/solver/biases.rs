@@ -1,15 +1,12 @@
 //! The bias model: mean plus one bias per row and mode, by damped least squares, one mode after the other.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use super::chunked_sum::accumulator_count;
+use super::bias_entries::{BiasEntries, Passes};
 use crate::error::Result;
 use crate::model::BiasModel;
 use crate::options::DEFAULT_LAMBDA_BIAS;
 use crate::parallel::ThreadPool;
-use crate::problem::{EntryChunk, Problem};
+use crate::problem::Problem;
 use crate::progress::Monitor;
-use crate::try_alloc::try_zeroed;
 
 /// Options of [`fit_biases`].
 #[derive(Debug, Clone)]
@@ -34,9 +31,6 @@ impl Default for BiasOptions {
     }
 }
 
-/// Number of entries that are read at a time.
-const CHUNK: usize = 1 << 13;
-
 /// Largest leverage of an entry in the leave-one-out error. It bounds the correction for entries that determine a bias
 /// nearly alone to a factor of 25.
 const MAX_LEVERAGE: f64 = 0.8;
@@ -49,7 +43,8 @@ pub fn fit_biases(
     monitor: &dyn Monitor,
 ) -> Result<(BiasModel, f64)> {
     let pool = ThreadPool::new(1, false, 0).with_monitor(monitor);
-    let (model, fit) = fit_and_measure(problem, options, &pool)?;
+    let entries = BiasEntries::Streamed(problem);
+    let (model, fit) = fit_and_measure(problem, &entries, options, &pool)?;
     Ok((model, fit.squared_error))
 }
 
@@ -62,11 +57,14 @@ pub(super) struct BiasFit {
     /// Leave-one-out sum of squared errors. The leverage of an entry is approximated by the sum over the modes of its
     /// fraction of the row's weight.
     pub loo_squared_error: f64,
+    /// Total weight of these entries.
+    pub total_weight: f64,
 }
 
-/// Fits mean and biases as [`fit_biases`] does, on all threads of `pool`.
+/// Fits mean and biases as [`fit_biases`] does, to `entries` of `problem`, on all threads of `pool`.
 pub(super) fn fit_and_measure(
     problem: &Problem<'_>,
+    entries: &BiasEntries<'_>,
     options: &BiasOptions,
     pool: &ThreadPool<'_>,
 ) -> Result<(BiasModel, BiasFit)> {
@@ -81,7 +79,7 @@ pub(super) fn fit_and_measure(
     let estimating = if given.is_none() { options.sweeps } else { 0 };
     let sweeps = estimating + options.sweeps;
     let mut passes = Passes {
-        problem,
+        entries,
         pool,
         done: 0,
         count: 1 + sweeps * order,
@@ -120,7 +118,7 @@ pub(super) fn fit_and_measure(
             }
         }
     }
-    let [[squared_error, loo_squared_error]] = passes.sums(1, |c, k, to| {
+    let [[squared_error, loo_squared_error], [total_weight, _]] = passes.sums(2, |c, k, to| {
         let (mut bias, mut leverage) = (0.0, 0.0);
         let weight = f64::from(c.weight(k));
         for m in 0..order {
@@ -133,8 +131,9 @@ pub(super) fn fit_and_measure(
         let square = weight * (f64::from(c.values[k]) - mean - bias).powi(2);
         to[0][0] += square;
         to[0][1] += square / (1.0 - leverage.min(MAX_LEVERAGE)).powi(2);
+        to[1][0] += weight;
     })?[..] else {
-        unreachable!("one sum was asked for")
+        unreachable!("two pairs of sums were asked for")
     };
     let rows = problem.modes().iter().map(|m| m.rows().clone());
     let model = BiasModel::new(mean + origin, rows.zip(biases).collect());
@@ -142,6 +141,7 @@ pub(super) fn fit_and_measure(
         damping,
         squared_error,
         loo_squared_error,
+        total_weight,
     };
     Ok((model, fit))
 }
@@ -182,61 +182,6 @@ fn noise_to_row_variance(rows: &[[f64; 2]], squares: f64, count: f64) -> f64 {
     let row_variance =
         (between + prior * noise / DEFAULT_LAMBDA_BIAS) / (weight - weight2 / weight + prior);
     (noise / row_variance).max(MIN_DAMPING)
-}
-
-/// Passes over the entries of a problem. Values are relative to the mean of the problem, so that `f32` keeps their
-/// differences.
-struct Passes<'a> {
-    problem: &'a Problem<'a>,
-    pool: &'a ThreadPool<'a>,
-    /// Number of passes completed.
-    done: usize,
-    /// Number of passes in all.
-    count: usize,
-}
-
-impl Passes<'_> {
-    /// Computes `count` pairs of sums over all entries. `add` adds the terms of entry `k` of a chunk.
-    fn sums(
-        &mut self,
-        count: usize,
-        add: impl Fn(&EntryChunk, usize, &mut [[f64; 2]]) + Sync,
-    ) -> Result<Vec<[f64; 2]>> {
-        let (tensor, maps) = (self.problem.tensor(), self.problem.row_maps());
-        let (n, origin) = (tensor.len(), self.problem.mean());
-        let accumulators = accumulator_count(count);
-        let (seen, stop) = (AtomicU64::new(0), self.pool.stop());
-        let report = |monitor: &dyn Monitor| {
-            let done = (self.done * n) as u64 + seen.load(Ordering::Relaxed);
-            monitor.progress("fitting biases", done, (self.count * n) as u64);
-        };
-        let accumulate = |chunk: &mut EntryChunk, first: usize| {
-            let mut sums: Vec<[f64; 2]> = try_zeroed(count, "rows")?;
-            for start in (first * CHUNK..n).step_by(accumulators * CHUNK) {
-                if stop.requested() {
-                    break;
-                }
-                let range = start..(start + CHUNK).min(n);
-                let len = range.len() as u64;
-                tensor.read_selected(&maps, range, origin, None, chunk)?;
-                (0..chunk.values.len()).for_each(|k| add(chunk, k, &mut sums));
-                seen.fetch_add(len, Ordering::Relaxed);
-            }
-            Ok(sums)
-        };
-        self.pool.check_cancelled()?;
-        let partial =
-            self.pool
-                .map_with_report(accumulators, &report, EntryChunk::default, accumulate)?;
-        let mut partial = partial.into_iter();
-        let mut sums: Vec<[f64; 2]> = partial.next().unwrap_or_else(|| Ok(Vec::new()))?;
-        for more in partial {
-            let each = sums.iter_mut().zip(more?);
-            each.for_each(|(sum, more)| (0..2).for_each(|i| sum[i] += more[i]));
-        }
-        self.done += 1;
-        Ok(sums)
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::entries::Entries;
-use super::entry_layout::{EntryLayout, colour_into_classes, shuffle, sort_into_blocks};
+use super::entry_layout::{
+    EntryLayout, colour_into_classes, list_in_order, shuffle, sort_into_blocks,
+};
 use super::full_matrix::{FullMatrix, FullMatrixRow};
 use super::holdout_split::HoldoutSplit;
 use super::row_penalty::{RowEntries, RowPenalty};
@@ -195,7 +197,10 @@ impl Source<'_> {
         match self.layout {
             EntryLayout::Shuffled => {
                 let stream = [self.config.seed, stream_ids::SHUFFLE, 0];
-                shuffle(count, maps.len(), &stream, monitor, &read).map(Entries::Shuffled)
+                shuffle(count, maps.len(), &stream, monitor, &read).map(Entries::List)
+            }
+            EntryLayout::InOrder => {
+                list_in_order(count, maps.len(), pool, monitor, &read).map(Entries::List)
             }
             EntryLayout::Blocked(partition) => match partition.longest_row {
                 Some(longest) => {
@@ -222,7 +227,7 @@ impl Source<'_> {
         let full = match matrix.kind {
             MatrixKind::Full => {
                 let unobserved = standardization.unobserved_values(m, columns.len())?;
-                let entries = entries.shuffled();
+                let entries = entries.list();
                 let monitor = self.monitor;
                 Some(FullMatrix::new(rows.len(), entries, unobserved, monitor)?)
             }
@@ -291,9 +296,12 @@ impl Source<'_> {
                 sort_into_blocks(&partition.matrices[m], count, pool, monitor, &read)
                     .map(Entries::Blocks)
             }
+            EntryLayout::InOrder => {
+                list_in_order(count, maps.len(), pool, monitor, &read).map(Entries::List)
+            }
             _ => {
                 let stream = [self.config.seed, stream_ids::SHUFFLE, m as u64 + 1];
-                shuffle(count, maps.len(), &stream, monitor, &read).map(Entries::Shuffled)
+                shuffle(count, maps.len(), &stream, monitor, &read).map(Entries::List)
             }
         }
     }

@@ -10,16 +10,16 @@ use crate::try_alloc::try_to_vec;
 
 /// The entries of the tensor or of a matrix.
 pub(super) enum Entries {
-    /// In random order, for the lock-free and the row-wise algorithms.
-    Shuffled(Shuffled),
+    /// One after the other, for the lock-free and the row-wise algorithms.
+    List(EntryList),
     /// In blocks, for `blocked` and for measuring errors.
     Blocks(Vec<EntryBlock>),
     /// In conflict-free classes, for `blocked` if hardly any entries share a row.
     Classes(ConflictFreeClasses),
 }
 
-/// Entries in random order.
-pub(super) struct Shuffled {
+/// Entries one after the other, in any order.
+pub(super) struct EntryList {
     /// Number of rows per entry.
     pub order: usize,
     /// The rows of one entry after the other.
@@ -31,7 +31,7 @@ pub(super) struct Shuffled {
     pub values_with_biases: Vec<f32>,
 }
 
-impl Shuffled {
+impl EntryList {
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
@@ -92,7 +92,7 @@ impl Entries {
         let blocks = match self {
             Entries::Blocks(blocks) => &mut blocks[..],
             Entries::Classes(classes) => classes.blocks_mut(),
-            Entries::Shuffled(s) => {
+            Entries::List(s) => {
                 if s.values_with_biases.is_empty() {
                     s.values_with_biases = try_to_vec(&s.values, "entries")?;
                 }
@@ -123,7 +123,7 @@ impl Entries {
 
     pub(super) fn len(&self) -> usize {
         match self {
-            Entries::Shuffled(s) => s.len(),
+            Entries::List(s) => s.len(),
             Entries::Blocks(blocks) => blocks.iter().map(EntryBlock::len).sum(),
             Entries::Classes(classes) => classes.len(),
         }
@@ -132,7 +132,7 @@ impl Entries {
     /// Returns the total weight: the number of entries if they are not weighted.
     pub(super) fn total_weight(&self) -> f64 {
         match self {
-            Entries::Shuffled(s) => s.total_weight(),
+            Entries::List(s) => s.total_weight(),
             _ => self.blocks().iter().map(EntryBlock::total_weight).sum(),
         }
     }
@@ -140,7 +140,7 @@ impl Entries {
     /// Returns whether entries are weighted.
     pub(super) fn is_weighted(&self) -> bool {
         match self {
-            Entries::Shuffled(s) => s.is_weighted(),
+            Entries::List(s) => s.is_weighted(),
             _ => self.blocks().first().is_some_and(|c| c.spec().weighted),
         }
     }
@@ -148,7 +148,7 @@ impl Entries {
     /// Adds rows, values and weights to a checksum.
     pub(super) fn update_checksum(&self, crc: &mut crc32fast::Hasher) {
         match self {
-            Entries::Shuffled(s) => {
+            Entries::List(s) => {
                 crc.update(bytemuck::cast_slice(&s.rows));
                 crc.update(bytemuck::cast_slice(&s.values));
                 crc.update(bytemuck::cast_slice(&s.weights));
@@ -160,7 +160,7 @@ impl Entries {
     /// Calls `visit` with the rows, the value and the weight of every entry. The order is that of the layout.
     pub(super) fn for_each(&self, mut visit: impl FnMut(&[u32], f32, f32)) {
         match self {
-            Entries::Shuffled(s) => {
+            Entries::List(s) => {
                 (0..s.len()).for_each(|i| visit(s.row(i), s.values[i], s.weight(i)));
             }
             _ => self
@@ -170,24 +170,24 @@ impl Entries {
         }
     }
 
-    /// Returns the entries in random order.
+    /// Returns the list of entries.
     ///
     /// # Panics
     /// If they are in blocks.
-    pub(super) fn shuffled(&self) -> &Shuffled {
+    pub(super) fn list(&self) -> &EntryList {
         match self {
-            Entries::Shuffled(s) => s,
-            _ => unreachable!("the algorithm asked for shuffled entries"),
+            Entries::List(s) => s,
+            _ => unreachable!("the algorithm asked for a list of entries"),
         }
     }
 
     /// Returns the blocks.
     ///
     /// # Panics
-    /// If entries are in random order.
+    /// If entries are in a list.
     pub(super) fn blocks(&self) -> &[EntryBlock] {
         match self {
-            Entries::Shuffled(_) => unreachable!("the algorithm asked for entries in blocks"),
+            Entries::List(_) => unreachable!("the algorithm asked for entries in blocks"),
             Entries::Blocks(blocks) => blocks,
             Entries::Classes(classes) => classes.blocks(),
         }

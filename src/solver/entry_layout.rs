@@ -1,9 +1,9 @@
-//! Arrangement of entries in memory: in random order, in blocks, or in conflict-free classes.
+//! Arrangement of entries in memory: in random order, in that of the source, in blocks, or in conflict-free classes.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::entries::Shuffled;
+use super::entries::EntryList;
 use crate::error::Result;
 use crate::kernel::{
     BlockingSpec, ColouringPlan, ConflictFreeClass, ConflictFreeClasses, EntryBlock, RowBitSets,
@@ -14,12 +14,14 @@ use crate::problem::EntryChunk;
 use crate::progress::{Monitor, report_progress};
 use crate::random::Permutation;
 use crate::sort::stable_sort_by_key;
-use crate::try_alloc::try_zeroed;
+use crate::try_alloc::{try_with_capacity, try_zeroed};
 
 /// The arrangement that an algorithm needs for the entries of the tensor and of the matrices.
 pub(super) enum EntryLayout {
     /// In random order.
     Shuffled,
+    /// In the order of the source.
+    InOrder,
     /// In the blocks of a partition.
     Blocked(Partition),
 }
@@ -44,7 +46,7 @@ pub(super) fn shuffle(
     stream: &[u64],
     monitor: &dyn Monitor,
     read: ReadEntries<'_>,
-) -> Result<Shuffled> {
+) -> Result<EntryList> {
     const CHUNK: usize = 1 << 16;
     let mut chunk = EntryChunk::default();
     let for_chunks = |visit: &mut dyn FnMut(&EntryChunk), chunk: &mut EntryChunk| -> Result<()> {
@@ -62,7 +64,7 @@ pub(super) fn shuffle(
         weighted |= !c.weights.is_empty();
     };
     for_chunks(count_chunk, &mut chunk)?;
-    let mut entries = Shuffled {
+    let mut entries = EntryList {
         order,
         rows: try_zeroed(kept * order, "indices")?,
         values: try_zeroed(kept, "entries")?,
@@ -86,6 +88,45 @@ pub(super) fn shuffle(
         }
     };
     for_chunks(&mut place_chunk, &mut chunk)?;
+    Ok(entries)
+}
+
+/// Copies up to `count` entries, in their order.
+pub(super) fn list_in_order(
+    count: usize,
+    order: usize,
+    pool: &ThreadPool<'_>,
+    monitor: &dyn Monitor,
+    read: ReadEntries<'_>,
+) -> Result<EntryList> {
+    const CHUNK: usize = 1 << 16;
+    report_progress(monitor, "copying entries", 0, count as u64)?;
+    let chunks = pool.try_map(
+        count.div_ceil(CHUNK),
+        || Ok(()),
+        |(), c| {
+            let mut chunk = EntryChunk::default();
+            let range = c * CHUNK..((c + 1) * CHUNK).min(count);
+            read(range, &mut chunk)?;
+            Ok(chunk)
+        },
+    )?;
+    let kept = chunks.iter().map(|c| c.values.len()).sum();
+    let weighted = chunks.iter().map(|c| c.weights.len()).sum();
+    let mut entries = EntryList {
+        order,
+        rows: try_with_capacity(kept * order, "indices")?,
+        values: try_with_capacity(kept, "entries")?,
+        weights: try_with_capacity(weighted, "entries")?,
+        values_with_biases: Vec::new(),
+    };
+    for chunk in chunks {
+        for k in 0..chunk.values.len() {
+            entries.rows.extend(chunk.rows.iter().map(|rows| rows[k]));
+        }
+        entries.values.extend_from_slice(&chunk.values);
+        entries.weights.extend_from_slice(&chunk.weights);
+    }
     Ok(entries)
 }
 

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use super::entries::Shuffled;
+use super::entries::EntryList;
 use super::gram::row_moments;
 use crate::error::Result;
 use crate::kernel::{CooSlices, ModeCsr};
@@ -51,7 +51,7 @@ impl FullMatrix {
     /// Indexes the observed entries of a matrix with `rows` rows.
     pub(super) fn new(
         rows: usize,
-        entries: &Shuffled,
+        entries: &EntryList,
         unobserved_values: Vec<f32>,
         monitor: &dyn Monitor,
     ) -> Result<FullMatrix> {

@@ -10,6 +10,7 @@ use super::cp_to_tucker::compress;
 use super::default_rank::default_rank;
 use super::driver::{Fit, FitMonitor, FitState, Phase, thread_pool};
 use super::holdout_split::HoldoutSplit;
+use super::initial_sample::sample_size;
 use super::input::FitInput;
 use super::observer::{Control, Observer, StopReason};
 use super::reparametrization::column_norms;
@@ -31,11 +32,12 @@ const BURN_IN_RATIO: f64 = 0.96;
 /// Largest rank of the chain. The time of a sweep grows with its square, and this rank finds nearly all structure.
 const MAX_RANK: usize = 32;
 
-/// Largest number of entries of the chain. Of larger data it takes a random part.
-const MAX_ENTRIES: f64 = 5e6;
+/// Size of the sample of the chain. With fewer entries per row it finds components that fit noise
+/// (docs/notes/performance.md, "Initialization").
+const ENTRIES_PER_ROW: f64 = 96.0;
 
-/// Fraction of the entries that is held out from the chain to measure its error. Data that would hold out fewer than
-/// [`MIN_HOLDOUT_ENTRIES`] holds out none.
+/// Fraction of the entries that is held out from the chain, of which as large a fraction of its sample measures its error.
+/// Data that would hold out fewer than [`MIN_HOLDOUT_ENTRIES`] holds out none.
 const HOLDOUT_FRACTION: f64 = 0.05;
 const MIN_HOLDOUT_ENTRIES: f64 = 200.0;
 
@@ -80,10 +82,13 @@ impl GibbsStart {
         } else {
             held_out.max(HOLDOUT_FRACTION)
         };
-        let used = (MAX_ENTRIES / count).min(1.0 - held_out);
+        let size = sample_size(problem, ENTRIES_PER_ROW);
+        let measured = held_out.min(HOLDOUT_FRACTION * size / count);
+        let used = (size / count).min(1.0 - held_out);
         let state = FitState {
             zero_mean_modes: Some([0, 1]),
-            holdout: (used < 1.0).then(|| HoldoutSplit::new(held_out, used, o.seed)),
+            holdout: (used < 1.0)
+                .then(|| HoldoutSplit::new(held_out, used, o.seed).measuring(measured)),
             ..FitState::default()
         };
         let (input, mut burn_in) = (FitInput::default(), BurnIn::default());
@@ -92,7 +97,7 @@ impl GibbsStart {
         if monitor.is_cancelled_by_caller() {
             return Err(Error::Cancelled);
         }
-        let held_out_error = if count * held_out < MIN_HOLDOUT_ENTRIES {
+        let held_out_error = if count * measured < MIN_HOLDOUT_ENTRIES {
             None
         } else {
             Some(fit.validation_error()?.powi(2))

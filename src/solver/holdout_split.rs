@@ -10,18 +10,27 @@ pub(super) struct HoldoutSplit {
     seed: u64,
     /// Entries whose key is below are held out.
     held_out_end: u64,
-    /// Entries whose key is from `held_out_end` up to this one are training entries.
+    /// Entries whose key is from `training_start` up to `training_end` are training entries.
+    training_start: u64,
     training_end: u64,
 }
 
 impl HoldoutSplit {
     /// Holds out one fraction of all entries and trains on another.
     pub(super) fn new(held_out_fraction: f64, training_fraction: f64, seed: u64) -> HoldoutSplit {
-        let key_of = |fraction: f64| (fraction * u64::MAX as f64) as u64;
         HoldoutSplit {
             seed: hash_words(&[seed, stream_ids::HOLDOUT]),
             held_out_end: key_of(held_out_fraction),
+            training_start: key_of(held_out_fraction),
             training_end: key_of(held_out_fraction + training_fraction),
+        }
+    }
+
+    /// Reduces the held-out part to this fraction of all entries, at most what it was. The training part stays.
+    pub(super) fn measuring(self, fraction: f64) -> HoldoutSplit {
+        HoldoutSplit {
+            held_out_end: key_of(fraction).min(self.held_out_end),
+            ..self
         }
     }
 
@@ -34,11 +43,16 @@ impl HoldoutSplit {
     /// Returns whether entry number `entry` of the tensor is a training entry.
     #[inline]
     pub(super) fn is_training(self, entry: usize) -> bool {
-        (self.held_out_end..=self.training_end).contains(&self.key(entry))
+        (self.training_start..=self.training_end).contains(&self.key(entry))
     }
 
     #[inline]
     fn key(self, entry: usize) -> u64 {
         hash_words(&[self.seed, entry as u64])
     }
+}
+
+/// Returns the key below which this fraction of the entries is.
+fn key_of(fraction: f64) -> u64 {
+    (fraction * u64::MAX as f64) as u64
 }

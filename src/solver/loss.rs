@@ -39,7 +39,7 @@ pub(super) fn tensor_squared_errors(
     let biases: Vec<&[f32]> = standardization.biases.iter().map(Vec::as_slice).collect();
     let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
     let fiber_mode = match entries {
-        Entries::Shuffled(_) => longest_fibers(model),
+        Entries::List(_) => longest_fibers(model),
         _ => entries.blocks().first().and_then(|b| b.spec().fiber_mode),
     };
     let layout = CoreLayout::tensor(&model.shape, fiber_mode);
@@ -54,7 +54,7 @@ pub(super) fn tensor_squared_errors(
     Ok(SquaredErrors { plain, clipped })
 }
 
-/// Sums the squared residuals of all entries: plain, and with clipped predictions. Shuffled entries are sorted by fiber, one
+/// Sums the squared residuals of all entries: plain, and with clipped predictions. Listed entries are sorted by fiber, one
 /// chunk at a time, so that the entries of a fiber share the product of its row with the core.
 fn sum_squared_residuals(
     entries: &Entries,
@@ -64,18 +64,18 @@ fn sum_squared_residuals(
     pool: &ThreadPool<'_>,
 ) -> Result<[f64; 2]> {
     let (stop, scratch) = (pool.stop(), || Ok(BlockScratch::default()));
-    let Entries::Shuffled(shuffled) = entries else {
+    let Entries::List(list) = entries else {
         let blocks = entries.blocks();
         return sum_chunks(blocks.len(), pool, scratch, |scratch, b| {
             squared_residuals(&blocks[b], model, clip, biases, scratch, stop)
         });
     };
-    let spec = Arc::new(model.blocking(shuffled.is_weighted()));
+    let spec = Arc::new(model.blocking(list.is_weighted()));
     // Long chunks have more entries per fiber; short ones keep all threads busy. A chunk fits into the L2 cache.
-    let count = shuffled.len();
+    let count = list.len();
     let size = count.div_ceil(64).clamp(CHUNK / 2, 4 * CHUNK);
     sum_chunks(count.div_ceil(size), pool, scratch, |scratch, c| {
-        let block = shuffled.block(&spec, c * size..((c + 1) * size).min(count))?;
+        let block = list.block(&spec, c * size..((c + 1) * size).min(count))?;
         squared_residuals(&block, model, clip, biases, scratch, stop)
     })
 }
@@ -118,7 +118,7 @@ fn graph_squared_distance(
     let (state, stride) = (|| Ok(()), rows.stride());
     let distances = |block: &EntryBlock| [squared_distances(block, rows.as_slice(), stride, level)];
     let [sum] = match edges {
-        Entries::Shuffled(edges) => {
+        Entries::List(edges) => {
             let spec = Arc::new(BlockingSpec::uncut(&[rows.len(); 2], None, 1, false));
             sum_chunks(edges.len().div_ceil(CHUNK), pool, state, |(), c| {
                 let range = c * CHUNK..((c + 1) * CHUNK).min(edges.len());

@@ -1,6 +1,6 @@
 //! Squared errors of shuffled entries, which are predicted fiber by fiber, against their definition entry by entry in `f64`.
 
-use super::entries::{Entries, Shuffled};
+use super::entries::{Entries, EntryList};
 use super::loss::{SquaredErrors, tensor_squared_errors};
 use super::standardization::Standardization;
 use crate::format::{CooView, Values};
@@ -68,9 +68,9 @@ impl Fixture {
     }
 
     /// Draws random entries. Some have rows without training entries.
-    fn entries(&self, count: usize, is_weighted: bool) -> Shuffled {
+    fn entries(&self, count: usize, is_weighted: bool) -> EntryList {
         let mut stream = RandomStream::new(&[2, count as u64]);
-        let mut entries = Shuffled {
+        let mut entries = EntryList {
             order: self.model.order(),
             rows: Vec::new(),
             values: Vec::new(),
@@ -90,7 +90,7 @@ impl Fixture {
     }
 
     /// Computes the squared errors from their definition.
-    fn by_definition(&self, entries: &Shuffled) -> SquaredErrors {
+    fn by_definition(&self, entries: &EntryList) -> SquaredErrors {
         let model = &self.model;
         let wide = |xs: &[f32]| xs.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
         let core = wide(&model.shape.dense_core(&model.core).unwrap());
@@ -120,7 +120,7 @@ impl Fixture {
     fn compare(&self, count: usize, is_weighted: bool, case: &str) {
         let entries = self.entries(count, is_weighted);
         let expected = self.by_definition(&entries);
-        let entries = Entries::Shuffled(entries);
+        let entries = Entries::List(entries);
         assert!(count == 0 || expected.plain != expected.clipped, "{case}");
         for level in Level::available() {
             let found = self.by_fibers(&entries, level, 1);

@@ -11,6 +11,7 @@
 
 mod algorithm;
 mod algorithm_factory;
+mod bias_entries;
 mod bias_update;
 mod biases;
 mod chunked_sum;
@@ -31,6 +32,7 @@ mod gradient_tests;
 mod gram;
 mod holdout_split;
 mod hyperparameters;
+mod initial_sample;
 mod initialization;
 mod input;
 mod loss;
@@ -50,5 +52,6 @@ pub use biases::{BiasOptions, fit_biases};
 pub use default_rank::{TUCKER_RANK, likely_rank};
 pub use fit::fit;
 pub use fold_in::{FoldIn, FoldMatrix, FoldSummary, fold_in};
+pub use initial_sample::MAX_SAMPLE_ENTRIES;
 pub use input::{FitInput, FitSummary};
 pub use observer::{Control, Event, Observer, StopReason};

@@ -11,6 +11,7 @@
 
 use std::ops::Range;
 
+use super::bias_entries::BiasEntries;
 use super::biases::{BiasOptions, fit_and_measure};
 use crate::error::Result;
 use crate::format::RowMap;
@@ -72,6 +73,8 @@ pub(super) struct Standardization {
     pub biases: Vec<Vec<f32>>,
     /// Damping of the biases of each mode; empty if there are none.
     pub bias_damping: Vec<f64>,
+    /// Whether the biases were fitted to a sample of the entries.
+    pub has_sampled_biases: bool,
     pub matrices: Vec<MatrixStandardization>,
 }
 
@@ -112,6 +115,7 @@ impl Standardization {
             loo_residual_fraction: 1.0,
             biases: Vec::new(),
             bias_damping: Vec::new(),
+            has_sampled_biases: false,
             matrices: Vec::new(),
         };
         if options.biases && !options.nonneg && !samples_baseline {
@@ -146,7 +150,9 @@ impl Standardization {
             sweeps: BIAS_SWEEPS,
             mean: Some(self.mean),
         };
-        let (model, fit) = fit_and_measure(problem, &bias_options, pool)?;
+        let entries = BiasEntries::sample(problem, options.seed, pool)?;
+        self.has_sampled_biases = entries.is_partial();
+        let (model, fit) = fit_and_measure(problem, &entries, &bias_options, pool)?;
         for n in 0..problem.order() {
             let biases = model.biases(n);
             let mut scaled = try_with_capacity(biases.len() + 1, "biases")?;
@@ -155,7 +161,7 @@ impl Standardization {
             self.biases.push(scaled);
         }
         self.bias_damping = fit.damping;
-        let variance = (self.deviation * self.scale).powi(2) * problem.total_weight();
+        let variance = (self.deviation * self.scale).powi(2) * fit.total_weight;
         if variance > 0.0 {
             self.residual_fraction = (fit.squared_error / variance).min(1.0);
             self.loo_residual_fraction = fit.loo_squared_error / variance;

@@ -9,7 +9,7 @@ use std::fs;
 use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
 use s3cmtf::problem::MatrixKind;
 use s3cmtf::simd::padded_len;
-use s3cmtf::solver::{TUCKER_RANK, likely_rank};
+use s3cmtf::solver::{MAX_SAMPLE_ENTRIES, TUCKER_RANK, likely_rank};
 use s3cmtf::{Error, Result};
 
 use super::data_size::DataSize;
@@ -77,16 +77,25 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
     let mut total = ByteSum::default();
     // The indices of an entry, its value and its weight.
     let entry_bytes = |order: u64| 4 * (order + 1 + has_weights);
-    let bytes_per_entry = |order: u64| {
-        // Sorted chunks and the blocks made from them (`solver::entry_layout`). The shuffled entries and residuals of
-        // other algorithms take less.
-        let blocks = 2 * entry_bytes(order);
-        // For each mode a list with the other indices, the value and the weight of each entry (`kernel::ModeCsr`), built
-        // from a copy of the entries.
-        let mode_csr = order * 4 * (order + has_weights) + entry_bytes(order);
-        blocks + if has_mode_csr { mode_csr } else { 0 }
+    // Sorted chunks and the blocks made from them (`solver::entry_layout`). The shuffled entries and residuals of
+    // other algorithms take less.
+    let block_bytes = |order: u64| 2 * entry_bytes(order);
+    // For each mode a list with the other indices, the value and the weight of each entry (`kernel::ModeCsr`), built
+    // from a copy of the entries. While a thread sorts a list, it has two copies of longer records. Beside blocks,
+    // which do not exist yet, those of further threads count.
+    let csr_bytes = |order: u64| {
+        let lists = order * 4 * (order + has_weights) + entry_bytes(order);
+        let further_threads = options.threads.min(order).saturating_sub(1);
+        lists + further_threads * 2 * entry_bytes(order)
     };
-    total.add(tensor.entries, bytes_per_entry(tensor.order()));
+    // Gibbs initialization takes a sample of the tensor, and all entries of matrices.
+    let csr_entries = |entries: u64| match (is_rowwise, has_gibbs_init) {
+        (true, _) => entries,
+        (false, true) => entries.min(MAX_SAMPLE_ENTRIES),
+        (false, false) => 0,
+    };
+    total.add(tensor.entries, block_bytes(tensor.order()));
+    total.add(csr_entries(tensor.entries), csr_bytes(tensor.order()));
     total.add(tensor.pages, PAGE_BYTES);
     total.add(
         options.threads,
@@ -104,7 +113,10 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
             MatrixKind::Sampled(zeros) => size.entries.saturating_mul(1 + u64::from(zeros)),
             _ => size.entries,
         };
-        total.add(entries, bytes_per_entry(2));
+        total.add(entries, block_bytes(2));
+        if has_mode_csr {
+            total.add(entries, csr_bytes(2));
+        }
         total.add(size.pages, PAGE_BYTES);
         if let Some(of_mode) = rows.get_mut(matrix.mode) {
             *of_mode = of_mode.saturating_add(size.rows[0]);

@@ -215,8 +215,10 @@ impl<'a> Fit<'a> {
             clock: monitor.clock(),
             monitor,
         };
-        if fit.context.options.start == Initialization::Gibbs && !is_resumed {
-            // The biases were fitted without the rows of the starting model.
+        let has_old_biases = fit.context.options.start == Initialization::Gibbs
+            || fit.context.standardization.has_sampled_biases;
+        if has_old_biases && !is_resumed {
+            // The biases were fitted without the rows of the starting model, or to some entries only.
             fit.update_biases()?;
             fit.last_good.update(&fit.model)?;
         }

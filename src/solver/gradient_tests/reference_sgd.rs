@@ -24,7 +24,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
     };
     for &(part, i) in visits {
         if part == 0 {
-            let entry = data.tensor.shuffled().row(i).to_vec();
+            let entry = data.tensor.list().row(i).to_vec();
             let core = wide(&model.shape.dense_core(&model.core).unwrap());
             let rows: Vec<Vec<f64>> = entry
                 .iter()
@@ -32,9 +32,8 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
                 .map(|(n, &r)| row(model, n, r))
                 .collect();
             let slices: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
-            let error =
-                f64::from(data.tensor.shuffled().values[i]) - reference::value(&core, &slices);
-            let error = f64::from(data.tensor.shuffled().weight(i)) * error;
+            let error = f64::from(data.tensor.list().values[i]) - reference::value(&core, &slices);
+            let error = f64::from(data.tensor.list().weight(i)) * error;
             let outer = reference::outer(&slices);
             let on_core = |k: usize| model.shape.kind() == CoreKind::Full || core[k] != 0.0;
             let next: Vec<f32> = (0..core.len())
@@ -58,7 +57,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
                 .copy_from_slice(&model.shape.padded_core(&next).unwrap());
         } else {
             let matrix = &data.matrices[part - 1];
-            let &[a, b] = matrix.entries.shuffled().row(i) else {
+            let &[a, b] = matrix.entries.list().row(i) else {
                 unreachable!()
             };
             let (u, v) = (
@@ -66,7 +65,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
                 wide(model.matrices[part - 1].factor.row(b as usize)),
             );
             let dot: f64 = u.iter().zip(&v).map(|(p, q)| p * q).sum();
-            let entries = matrix.entries.shuffled();
+            let entries = matrix.entries.list();
             let weight = f64::from(matrix.weight) * f64::from(entries.weight(i));
             let weighted_residual = weight * (f64::from(entries.values[i]) - dot);
             let own = f64::from(data.matrix_row_penalty[matrix.mode][a as usize]);

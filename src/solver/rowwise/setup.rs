@@ -41,7 +41,7 @@ impl RowwiseSolver {
                 min: model.range.min - model.mean,
                 max: model.range.max - model.mean,
             };
-            ValueScaling::standardizing(data.tensor.shuffled(), range)
+            ValueScaling::standardizing(data.tensor.list(), range)
         } else {
             ValueScaling::identity(model.range)
         };
@@ -139,7 +139,7 @@ fn build_problem(
     pool: &ThreadPool<'_>,
 ) -> Result<RowwiseProblem> {
     let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len()).collect();
-    let tensor = data.tensor.shuffled();
+    let tensor = data.tensor.list();
     // Biases that the driver has subtracted are part of the values here.
     let values = if tensor.values_with_biases.is_empty() {
         &tensor.values
@@ -167,7 +167,7 @@ fn build_problem(
         .iter()
         .zip(&matrix_sizes)
         .map(|(m, size)| {
-            let entries = m.entries.shuffled();
+            let entries = m.entries.list();
             let weights = m.column_weights.iter();
             let penalties = weights.map(|&weight| m.penalty.of_row(weight) as f32);
             Ok(MatrixInput {

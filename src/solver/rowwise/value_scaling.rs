@@ -1,7 +1,7 @@
 //! The affine map between values of the data and the values that `gibbs` works with.
 
 use crate::error::Result;
-use crate::solver::entries::Shuffled;
+use crate::solver::entries::EntryList;
 use crate::try_alloc::try_collect;
 use crate::value_range::ValueRange;
 
@@ -26,7 +26,7 @@ impl ValueScaling {
 
     /// Gives values weighted mean 0 and a standard deviation between 0.7 and 1.4. The scale is a power of two, so
     /// scaling does not round.
-    pub(super) fn standardizing(entries: &Shuffled, range: ValueRange) -> ValueScaling {
+    pub(super) fn standardizing(entries: &EntryList, range: ValueRange) -> ValueScaling {
         let total = entries.total_weight();
         let total = if total > 0.0 { total } else { 1.0 };
         let weighted_mean = |f: &dyn Fn(f64) -> f64| {

@@ -43,7 +43,7 @@ impl HogwildInputs<'_> {
         let mut factors = Vec::new();
         for (n, mode) in model.modes.iter_mut().enumerate() {
             let (row_count, stride) = (mode.factor.len(), mode.factor.stride());
-            let entries = self.data.tensor.shuffled();
+            let entries = self.data.tensor.list();
             factors.push(SharedFactor {
                 rows: HogwildRows::new(mode.factor.as_mut_slice()?, stride, level),
                 exchange_period: exchange_period(entries, n, row_count, stride, threads),
@@ -58,7 +58,7 @@ impl HogwildInputs<'_> {
                     // The columns of a graph are rows of its mode; those of a full matrix do not change.
                     MatrixKind::Graph | MatrixKind::Full => None,
                     _ => {
-                        let entries = data.entries.shuffled();
+                        let entries = data.entries.list();
                         exchange_period(entries, 1, row_count, stride, threads)
                     }
                 },

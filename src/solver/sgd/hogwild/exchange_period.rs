@@ -1,6 +1,6 @@
 //! The number of entries after which a thread exchanges its replica of a small mode with the shared rows.
 
-use crate::solver::entries::Shuffled;
+use crate::solver::entries::EntryList;
 
 /// Largest number of floats of a replicated factor: a replica should stay in the L1 cache.
 const MAX_REPLICA_FLOATS: usize = 8 << 10;
@@ -21,7 +21,7 @@ const MIN_EXCHANGES: usize = 16;
 /// Updates that threads do not see from each other add up, so the most frequent rows must not be updated often between two
 /// exchanges. The period is a small multiple of the effective number of rows, in which frequent rows count for more.
 pub(super) fn exchange_period(
-    entries: &Shuffled,
+    entries: &EntryList,
     mode: usize,
     row_count: usize,
     stride: usize,
@@ -58,7 +58,7 @@ mod tests {
                     s.below(u64::from(rows)) as u32
                 }
             });
-            Shuffled {
+            EntryList {
                 order: 1,
                 rows: row.collect(),
                 values: vec![0.0; 200_000],

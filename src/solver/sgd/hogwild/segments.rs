@@ -105,8 +105,8 @@ impl Segment {
         stride: usize,
     ) -> EntryWalk<'a> {
         let shuffled = |component| match component {
-            Component::Tensor => data.tensor.shuffled(),
-            Component::Matrix(m) => data.matrices[m].entries.shuffled(),
+            Component::Tensor => data.tensor.list(),
+            Component::Matrix(m) => data.matrices[m].entries.list(),
         };
         let slices = |segment: &Segment| {
             let entries = shuffled(segment.component);
