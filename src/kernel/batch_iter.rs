@@ -76,8 +76,9 @@ pub(super) unsafe fn weighted_residual_vector<V: F32x16>(
     }
 }
 
-/// Iterator over the batches of a job, each with its entries.
-pub(super) struct BatchIter<'a> {
+/// Iterator over the batches of a job, each with its entries. `N` is the number of non-fiber modes and `K` the number of vectors
+/// of their rows, if they are compile-time constants, and 0 otherwise.
+pub(super) struct BatchIter<'a, const N: usize, const K: usize> {
     /// u32 words per entry record.
     record_words: usize,
     entries: *const u32,
@@ -85,16 +86,17 @@ pub(super) struct BatchIter<'a> {
     batches: &'a [FiberBatch],
 }
 
-impl<'a> BatchIter<'a> {
-    /// Creates the iterator and prefetches the rows of the first entries. `non_fiber` is that of the job, or a
-    /// copy of it with a constant length; `weighted` is that of the job, or a constant.
+impl<'a, const N: usize, const K: usize> BatchIter<'a, N, K> {
+    /// Creates the iterator and prefetches the rows of the first entries. `non_fiber` is that of the job or a copy of it;
+    /// `weighted` is that of the job, or a constant.
     #[inline(always)]
     pub(super) unsafe fn new(
         job: &BatchJob<'a>,
         non_fiber: &'a [ModeRows],
         batches: &'a [FiberBatch],
         weighted: bool,
-    ) -> BatchIter<'a> {
+    ) -> BatchIter<'a, N, K> {
+        debug_assert!(N == 0 || N == non_fiber.len());
         let iter = BatchIter {
             record_words: record_words(non_fiber.len(), weighted),
             entries: job.entries,
@@ -104,7 +106,7 @@ impl<'a> BatchIter<'a> {
         let mut first = iter.cursor(0);
         for _ in 0..PREFETCH_DISTANCE.min(first.remaining) {
             // SAFETY: the batch has that many entries.
-            unsafe { prefetch_rows(non_fiber, first.next(iter.record_words)) };
+            unsafe { prefetch_rows::<N, K>(non_fiber, first.next(iter.record_words)) };
         }
         iter
     }
@@ -120,8 +122,8 @@ impl<'a> BatchIter<'a> {
     }
 }
 
-impl<'a> Iterator for BatchIter<'a> {
-    type Item = (&'a FiberBatch, EntryIter<'a>);
+impl<'a, const N: usize, const K: usize> Iterator for BatchIter<'a, N, K> {
+    type Item = (&'a FiberBatch, EntryIter<'a, N, K>);
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
@@ -258,8 +260,8 @@ impl<'a> EntryStream<'a> {
     }
 }
 
-/// Iterator over the entry records of a batch.
-pub(super) struct EntryIter<'a> {
+/// Iterator over the entry records of a batch; see [`BatchIter`].
+pub(super) struct EntryIter<'a, const N: usize, const K: usize> {
     /// u32 words per entry record.
     record_words: usize,
     non_fiber: &'a [ModeRows],
@@ -269,23 +271,23 @@ pub(super) struct EntryIter<'a> {
     next_batch: RunCursor,
 }
 
-impl EntryIter<'_> {
+impl<const N: usize, const K: usize> EntryIter<'_, N, K> {
     /// Returns the number of remaining entries.
     #[inline(always)]
     pub(super) fn remaining(&self) -> usize {
         self.current.remaining
     }
 
-    /// Returns the next `N` records without consuming them.
+    /// Returns the next `COUNT` records without consuming them.
     ///
     /// # Safety
-    /// At least `N` entries must remain.
+    /// At least `COUNT` entries must remain.
     #[inline(always)]
-    pub(super) unsafe fn peek<const N: usize>(&self) -> [*const u32; N] {
+    pub(super) unsafe fn peek<const COUNT: usize>(&self) -> [*const u32; COUNT] {
         let mut cursor = self.current;
-        let mut records = [cursor.position; N];
+        let mut records = [cursor.position; COUNT];
         for entry in &mut records {
-            // SAFETY: the caller guarantees that `N` entries remain.
+            // SAFETY: the caller guarantees that `COUNT` entries remain.
             *entry = unsafe { cursor.next(self.record_words) };
         }
         records
@@ -301,18 +303,18 @@ impl EntryIter<'_> {
         // SAFETY: the caller guarantees that an entry remains; `ahead` and `next_batch` count their own.
         unsafe {
             if self.ahead.remaining > 0 {
-                prefetch_rows(self.non_fiber, self.ahead.next(record_words));
+                prefetch_rows::<N, K>(self.non_fiber, self.ahead.next(record_words));
             } else if self.next_batch.remaining > 0 {
                 self.ahead = self.next_batch;
                 self.next_batch.remaining = 0;
-                prefetch_rows(self.non_fiber, self.ahead.next(record_words));
+                prefetch_rows::<N, K>(self.non_fiber, self.ahead.next(record_words));
             }
             self.current.next(record_words)
         }
     }
 }
 
-impl Iterator for EntryIter<'_> {
+impl<const N: usize, const K: usize> Iterator for EntryIter<'_, N, K> {
     type Item = *const u32;
 
     #[inline(always)]
@@ -325,10 +327,15 @@ impl Iterator for EntryIter<'_> {
     }
 }
 
-/// Prefetches the non-fiber rows of an entry.
+/// Prefetches the non-fiber rows of an entry; `N` and `K` are those of [`BatchIter`].
 #[inline(always)]
-unsafe fn prefetch_rows(non_fiber: &[ModeRows], entry: *const u32) {
-    for (n, mode) in non_fiber.iter().enumerate() {
+unsafe fn prefetch_rows<const N: usize, const K: usize>(non_fiber: &[ModeRows], entry: *const u32) {
+    let count = if N > 0 { N } else { non_fiber.len() };
+    for n in 0..count {
+        let mut mode = non_fiber[n];
+        if K > 0 {
+            mode.stride = K * LANES;
+        }
         // SAFETY: the record is inside a run and names rows that exist.
         unsafe {
             let row = mode.row(*entry.add(n));

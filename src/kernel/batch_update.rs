@@ -39,8 +39,6 @@ const PREFETCH_VECTORS: usize = 10;
 struct CorePass<V> {
     eta: V,
     regularizer: Regularizer,
-    /// Whether the core exceeds the L1 cache.
-    exceeds_l1: bool,
     e: *const f32,
     m: *mut f32,
     vectors: usize,
@@ -49,9 +47,9 @@ struct CorePass<V> {
 impl<V: F32x16> CorePass<V> {
     /// Processes `R` slabs of the core from `slab` on. `u` points to the matching components of the fiber mode's
     /// row, `next` to those of the next batch's row. Returns the products of slabs and E as vectors, not yet
-    /// summed over lanes.
+    /// summed over lanes. `PREFETCH` is for cores that exceed the L1 cache.
     #[inline(always)]
-    unsafe fn slabs<const R: usize>(
+    unsafe fn slabs<const R: usize, const PREFETCH: bool>(
         &self,
         slab: *mut f32,
         u: *const f32,
@@ -73,7 +71,7 @@ impl<V: F32x16> CorePass<V> {
                 // Slabs are often a multiple of the page size apart. All loads come before the stores, because
                 // the processor would assume that such a load depends on an earlier store (4K aliasing).
                 let mut g = [V::zero(); R];
-                if self.exceeds_l1 {
+                if PREFETCH {
                     for r in 0..R {
                         prefetch(
                             slab.wrapping_add((r * self.vectors + k + PREFETCH_VECTORS) * LANES),
@@ -94,6 +92,45 @@ impl<V: F32x16> CorePass<V> {
                 sum.store(m);
             }
             dots
+        }
+    }
+
+    /// Processes all `rank` slabs of `core`, and writes the products of slabs and E to `gradients`.
+    #[inline(always)]
+    unsafe fn all_slabs<const PREFETCH: bool>(
+        &self,
+        core: *mut f32,
+        rank: usize,
+        u: *const f32,
+        next: *const f32,
+        gradients: *mut f32,
+    ) {
+        // SAFETY: the obligations of `update_core_and_fiber`.
+        unsafe {
+            let slab_len = self.vectors * LANES;
+            let mut l = 0;
+            while l < rank {
+                let slab = core.add(l * slab_len);
+                let (u, next) = (u.add(l), next.add(l));
+                let mut dots = [V::zero(); 4];
+                if l + 4 <= rank && V::VECTOR_REGISTERS >= 16 {
+                    dots = self.slabs::<4, PREFETCH>(slab, u, next, l == 0);
+                } else if l + 4 <= rank {
+                    [dots[0], dots[1]] = self.slabs::<2, PREFETCH>(slab, u, next, l == 0);
+                    let slab = slab.add(2 * slab_len);
+                    [dots[2], dots[3]] =
+                        self.slabs::<2, PREFETCH>(slab, u.add(2), next.add(2), false);
+                } else {
+                    for t in 0..rank - l {
+                        let slab = slab.add(t * slab_len);
+                        [dots[t]] =
+                            self.slabs::<1, PREFETCH>(slab, u.add(t), next.add(t), l + t == 0);
+                    }
+                }
+                // Components beyond the rank are 0, as padding must be.
+                gradients.add(l).cast::<[f32; 4]>().write(V::sums4(dots));
+                l += 4;
+            }
         }
     }
 }
@@ -129,31 +166,28 @@ unsafe fn update_core_and_fiber_body<V: F32x16>(
         let pass = CorePass {
             eta: V::splat(job.core_eta),
             regularizer: job.regularizer,
-            exceeds_l1: rank * vectors > L1_CORE_VECTORS,
             e,
             m,
             vectors,
         };
-        let mut l = 0;
-        while l < rank {
-            let slab = job.core.add(l * vectors * LANES);
-            let (ul, next) = (u.add(l), next_row.add(l));
-            let mut dots = [V::zero(); 4];
-            if l + 4 <= rank && V::VECTOR_REGISTERS >= 16 {
-                dots = pass.slabs::<4>(slab, ul, next, l == 0);
-            } else if l + 4 <= rank {
-                [dots[0], dots[1]] = pass.slabs::<2>(slab, ul, next, l == 0);
-                let slab = slab.add(2 * vectors * LANES);
-                [dots[2], dots[3]] = pass.slabs::<2>(slab, ul.add(2), next.add(2), false);
-            } else {
-                for t in 0..rank - l {
-                    let slab = slab.add(t * vectors * LANES);
-                    [dots[t]] = pass.slabs::<1>(slab, ul.add(t), next.add(t), l + t == 0);
-                }
+        // With constants the compiler keeps branches out of the inner loop.
+        let core = job.core;
+        match (job.regularizer.nonneg, rank * vectors > L1_CORE_VECTORS) {
+            (false, false) => {
+                let pass = CorePass {
+                    regularizer: Regularizer::L2,
+                    ..pass
+                };
+                pass.all_slabs::<false>(core, rank, u, next_row, gradients);
             }
-            // Components beyond the rank are 0, as padding must be.
-            gradients.add(l).cast::<[f32; 4]>().write(V::sums4(dots));
-            l += 4;
+            (false, true) => {
+                let pass = CorePass {
+                    regularizer: Regularizer::L2,
+                    ..pass
+                };
+                pass.all_slabs::<true>(core, rank, u, next_row, gradients);
+            }
+            (true, _) => pass.all_slabs::<true>(core, rank, u, next_row, gradients),
         }
         for l in (rank.next_multiple_of(4)..fiber.stride).step_by(4) {
             gradients.add(l).cast::<[f32; 4]>().write([0.0; 4]);

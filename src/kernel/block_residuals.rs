@@ -10,6 +10,7 @@ use super::core_shape::MAX_ORDER;
 use super::entry_block::{EntryBlock, FiberBatch};
 use super::graph_update;
 use super::predict_batches::predict;
+use super::residual_sums::{ResidualSums, residual_sums};
 use crate::error::Result;
 use crate::progress::{OPERATIONS_PER_POLL, StopFlag, count_operations, steps_per_poll};
 use crate::simd::{LANES, Level, padded_len};
@@ -54,6 +55,9 @@ pub(crate) fn squared_residuals(
     scratch: &mut BlockScratch,
     stop: &StopFlag,
 ) -> Result<[f64; 2]> {
+    if biases.is_empty() {
+        return squared_residuals_without_biases(block, model, clip, scratch, stop);
+    }
     let spec = block.spec();
     for (m, bias) in biases.iter().enumerate() {
         assert!(bias.len() >= spec.row_counts[m]);
@@ -93,6 +97,35 @@ pub(crate) fn squared_residuals(
                 }
             }
         }
+    })?;
+    Ok(sums)
+}
+
+/// Computes [`squared_residuals`] without biases.
+fn squared_residuals_without_biases(
+    block: &EntryBlock,
+    model: &BlockModel<'_>,
+    clip: ValueRange,
+    scratch: &mut BlockScratch,
+    stop: &StopFlag,
+) -> Result<[f64; 2]> {
+    let width = block.record_words();
+    let mut sums = [0.0; 2];
+    let mut records = block.records();
+    // Whole runs follow one another, and so do their records.
+    predictions(block, model, scratch, stop, |_, values| {
+        let (of_values, rest) = records.split_at(values.len() * width);
+        records = rest;
+        let residuals = ResidualSums {
+            records: of_values,
+            width,
+            weighted: block.spec().weighted,
+            values,
+            clip,
+        };
+        // SAFETY: `predictions` checked that the level is available.
+        let [plain, clipped] = unsafe { residual_sums(model.level, &residuals) };
+        sums = [sums[0] + plain, sums[1] + clipped];
     })?;
     Ok(sums)
 }

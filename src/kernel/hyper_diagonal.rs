@@ -114,7 +114,7 @@ unsafe fn one_vector_body<V: F32x16, const N: usize, const WEIGHTED: bool>(
         let update = RowUpdate::<V>::new(job.eta, job.regularizer);
         let scale = V::splat(-job.loss_weight);
         let mut total = 0.0f64;
-        for (batch, entries) in BatchIter::new(job, &non_fiber, batches, WEIGHTED) {
+        for (batch, entries) in BatchIter::<N, 1>::new(job, &non_fiber, batches, WEIGHTED) {
             fiber_product::<V>(job, fiber.row(batch.run.fiber_row), rank, 1, job.work);
             let m = V::load(job.work);
             let mut e = V::zero();
@@ -171,7 +171,7 @@ unsafe fn fixed_order_body<V: F32x16, const N: usize, const K: usize>(
         let update = RowUpdate::<V>::new(job.eta, regularizer);
         let scale = V::splat(-job.loss_weight);
         let mut total = 0.0f64;
-        for (batch, entries) in BatchIter::new(job, &non_fiber, batches, job.weighted) {
+        for (batch, entries) in BatchIter::<N, K>::new(job, &non_fiber, batches, job.weighted) {
             fiber_product::<V>(job, fiber.row(batch.run.fiber_row), rank, vectors, m);
             for k in (0..width).step_by(LANES) {
                 V::zero().store(e.add(k));
@@ -227,7 +227,7 @@ unsafe fn any_order_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) 
         let gradients = rows.add(order * width);
         let fiber_gradient = gradients.add(order * width);
         let mut total = 0.0f64;
-        for (batch, entries) in BatchIter::new(job, job.non_fiber, batches, job.weighted) {
+        for (batch, entries) in BatchIter::<0, 0>::new(job, job.non_fiber, batches, job.weighted) {
             fiber_product::<V>(job, fiber.row(batch.run.fiber_row), rank, vectors, m);
             for k in 0..vectors {
                 V::zero().store(e.add(k * LANES));

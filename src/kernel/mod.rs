@@ -17,7 +17,7 @@
 //! - Fiber batches: `block_update` checks and calls `batch`, which selects a kernel: `order3_small`,
 //!   `order3_large`, `order4`, `order_n`, `hyper_diagonal`, or `per_entry` without a fiber mode. All share
 //!   `batch_job` (types, row update), `entry_rows`, `batch_iter` (iteration and prefetching) and `batch_update` (core and fiber
-//!   row after a batch). The core is in the layout of `block_core_layout`. `block_residuals` and `predict_batches` predict,
+//!   row after a batch). The core is in the layout of `block_core_layout`. `block_residuals`, `predict_batches` and `residual_sums` predict,
 //!   `graph_update` updates along graph edges.
 //! - Per-entry full cores: `packed_core` with its layout in `packed_core_layout` and its vector operations in
 //!   `packed_vector`.
@@ -87,6 +87,7 @@ mod partials;
 mod per_entry;
 mod predict_batches;
 pub mod reference;
+mod residual_sums;
 mod row_cache;
 mod row_counts;
 mod row_partition;

@@ -70,7 +70,7 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         first_fiber_product::<V>(job, batches, ja * lb, m);
         let mut total = 0.0f64;
         for (batch_index, (batch, mut entries)) in
-            BatchIter::new(job, job.non_fiber, batches, job.weighted).enumerate()
+            BatchIter::<2, 0>::new(job, job.non_fiber, batches, job.weighted).enumerate()
         {
             transpose::<V>(&buffers);
             let mut squared_error = V::zero();
@@ -206,7 +206,7 @@ unsafe fn process_group<V: F32x16, const N: usize>(
 
 /// Computes `out_n = sum_i x_n[i] m_i` for rows `m_i` of `vectors` vectors, and `N` rows x.
 #[inline(always)]
-unsafe fn products<V: F32x16, const N: usize>(
+pub(super) unsafe fn products<V: F32x16, const N: usize>(
     m: *const f32,
     x: [*mut f32; N],
     rank: usize,

@@ -61,7 +61,7 @@ unsafe fn run_body<V: F32x16, const J: usize, const HAS_PRIOR: bool>(
         first_fiber_product::<V>(job, batches, rows, m);
         let mut total = 0.0f64;
         for (batch_index, (batch, entries)) in
-            BatchIter::new(job, &non_fiber, batches, weighted).enumerate()
+            BatchIter::<2, 1>::new(job, &non_fiber, batches, weighted).enumerate()
         {
             let mut mi = [V::zero(); LANES];
             for i in 0..J {

@@ -73,27 +73,14 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         for k in 0..vectors {
             V::zero().store(e.add(k * LANES));
         }
-        for k in (0..CUBE).step_by(LANES) {
-            V::zero().store(x.add(k));
-        }
-        let zero = [0.0f32; J];
+        clear_packed::<V>(x);
         let update = RowUpdate::<V>::new(job.eta, job.regularizer);
         first_fiber_product::<V>(job, batches, vectors, m);
         let mut total = 0.0f64;
         for (batch_index, (batch, entries)) in
-            BatchIter::new(job, &non_fiber, batches, job.weighted).enumerate()
+            BatchIter::<3, 1>::new(job, &non_fiber, batches, job.weighted).enumerate()
         {
-            for i in 0..ja {
-                for p in 0..jb.div_ceil(2) {
-                    let low = m.add((i * jb + 2 * p) * LANES);
-                    let high = if 2 * p + 1 < jb {
-                        low.add(LANES).cast_const()
-                    } else {
-                        zero.as_ptr()
-                    };
-                    V::load_halves(low, high).store(x.add((i * PAIRS + p) * LANES));
-                }
-            }
+            pack::<V>(job.shape, m, x);
             for p in 0..PAIRS {
                 let mut rows = [V::zero(); LANES];
                 for i in 0..J {
@@ -159,6 +146,56 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
             update_core_and_fiber::<V>(job, batch, next, e, m, gradients, vectors);
         }
         total
+    }
+}
+
+/// Writes zeros to a packed core. [`pack`] writes only components below the ranks.
+#[inline(always)]
+pub(super) unsafe fn clear_packed<V: F32x16>(x: *mut f32) {
+    for k in (0..CUBE).step_by(LANES) {
+        // SAFETY: `x` has [`CUBE`] floats.
+        unsafe { V::zero().store(x.add(k)) };
+    }
+}
+
+/// Packs a core over the non-fiber modes: two of its rows per vector of `x`.
+#[inline(always)]
+pub(super) unsafe fn pack<V: F32x16>(shape: &CoreShape, m: *const f32, x: *mut f32) {
+    let zero = [0.0f32; J];
+    let (ja, jb) = (shape.ranks()[0], shape.ranks()[1]);
+    // SAFETY: `m` is a core of this shape, and `x` has [`CUBE`] floats.
+    unsafe {
+        for i in 0..ja {
+            for p in 0..jb.div_ceil(2) {
+                let low = m.add((i * jb + 2 * p) * LANES);
+                let high = if 2 * p + 1 < jb {
+                    low.add(LANES)
+                } else {
+                    zero.as_ptr()
+                };
+                V::load_halves(low, high).store(x.add((i * PAIRS + p) * LANES));
+            }
+        }
+    }
+}
+
+/// Returns the value of a packed core at three rows, not yet summed over lanes.
+#[inline(always)]
+pub(super) unsafe fn product<V: F32x16>(
+    x: *const f32,
+    a: *const f32,
+    b: *const f32,
+    c: *const f32,
+) -> V {
+    // SAFETY: `x` has [`CUBE`] floats and each row has [`J`].
+    unsafe {
+        let q = contract_packed::<V>(x, a);
+        let mut sum = V::zero();
+        for p in 0..PAIRS {
+            let pair = V::splat_halves(*b.add(2 * p), *b.add(2 * p + 1));
+            sum = pair.mul_add(q[p], sum);
+        }
+        sum * V::load_halves(c, c)
     }
 }
 

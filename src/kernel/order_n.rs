@@ -37,7 +37,7 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         let mut total = 0.0f64;
         first_fiber_product::<V>(job, batches, vectors, m);
         for (batch_index, (batch, entries)) in
-            BatchIter::new(job, job.non_fiber, batches, job.weighted).enumerate()
+            BatchIter::<0, 0>::new(job, job.non_fiber, batches, job.weighted).enumerate()
         {
             for k in 0..vectors {
                 V::zero().store(e.add(k * LANES));

@@ -49,14 +49,15 @@ pub(super) unsafe fn run<V: HogwildVector + PackedVector>(
     }
 }
 
-/// Iterator over the entries of a job that prefetches the rows of later ones.
-struct PrefetchedEntries<'a> {
+/// Iterator over the entries of a job that prefetches the rows of later ones. `N` and `K` are as in
+/// [`super::batch_iter::BatchIter`].
+struct PrefetchedEntries<'a, const N: usize, const K: usize> {
     non_fiber: &'a [ModeRows],
     current: EntryStream<'a>,
     ahead: EntryStream<'a>,
 }
 
-impl<'a> PrefetchedEntries<'a> {
+impl<'a, const N: usize, const K: usize> PrefetchedEntries<'a, N, K> {
     #[inline(always)]
     unsafe fn new<V: HogwildVector>(
         job: &BatchJob<'a>,
@@ -85,7 +86,12 @@ impl<'a> PrefetchedEntries<'a> {
         // SAFETY: the record is inside a run and names rows that exist.
         unsafe {
             if let Some(entry) = self.ahead.next() {
-                for (n, mode) in self.non_fiber.iter().enumerate() {
+                let count = if N > 0 { N } else { self.non_fiber.len() };
+                for n in 0..count {
+                    let mut mode = self.non_fiber[n];
+                    if K > 0 {
+                        mode.stride = K * LANES;
+                    }
                     let row_index = *entry.add(n);
                     let row = mode.row(row_index);
                     for k in (0..mode.stride).step_by(LANES) {
@@ -136,7 +142,8 @@ unsafe fn full_body<V: HogwildVector + PackedVector>(
 ) -> f64 {
     // SAFETY: the caller guarantees the pointers of the job; a packed core fits behind the other buffers.
     unsafe {
-        let mut entries = PrefetchedEntries::new::<V>(job, job.non_fiber, batches, job.weighted);
+        let mut entries =
+            PrefetchedEntries::<0, 0>::new::<V>(job, job.non_fiber, batches, job.weighted);
         let core = if layout.is_packed() {
             let packed = job.work.add(layout.work_len);
             packed_core::pack::<V>(layout, job.core, packed);
@@ -164,7 +171,7 @@ unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8
     job: &BatchJob<'_>,
     layout: &PackedLayout,
     core: *mut f32,
-    entries: &mut PrefetchedEntries<'_>,
+    entries: &mut PrefetchedEntries<'_, 0, 0>,
     count: usize,
 ) -> f64 {
     let update = RowUpdate::<V>::new(job.eta, job.regularizer);
@@ -227,7 +234,8 @@ unsafe fn diagonal_one_vector_body<V: HogwildVector, const N: usize>(
     unsafe {
         let non_fiber = single_vector_modes::<N>(job);
         let mut core = V::load(job.core);
-        let mut entries = PrefetchedEntries::new::<V>(job, &non_fiber, batches, job.weighted);
+        let mut entries =
+            PrefetchedEntries::<N, 1>::new::<V>(job, &non_fiber, batches, job.weighted);
         while let Some(entry) = entries.next::<V>() {
             let RowProducts {
                 at,
@@ -272,7 +280,8 @@ unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize, const K: u
             regularizer,
         } = RowSettings::<N>::new::<K>(job);
         let update = RowUpdate::<V>::new(job.eta, regularizer);
-        let mut entries = PrefetchedEntries::new::<V>(job, &non_fiber, batches, job.weighted);
+        let mut entries =
+            PrefetchedEntries::<N, K>::new::<V>(job, &non_fiber, batches, job.weighted);
         while let Some(entry) = entries.next::<V>() {
             let mut at = [std::ptr::null_mut::<f32>(); N];
             let mut penalties = [0.0; N];
@@ -320,7 +329,8 @@ unsafe fn diagonal_any_order_body<V: HogwildVector>(
     unsafe {
         let rows = job.work;
         let gradients = rows.add(job.shape.rows_len());
-        let mut entries = PrefetchedEntries::new::<V>(job, job.non_fiber, batches, job.weighted);
+        let mut entries =
+            PrefetchedEntries::<0, 0>::new::<V>(job, job.non_fiber, batches, job.weighted);
         while let Some(entry) = entries.next::<V>() {
             for (n, mode) in job.non_fiber.iter().enumerate() {
                 let from = mode.row(*entry.add(n));

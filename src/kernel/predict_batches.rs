@@ -14,6 +14,7 @@ use super::entry_rows::{RowSettings, constant_vectors, multiway_dot};
 use super::hogwild_rows::HogwildVector;
 use super::hyper_diagonal::fiber_product;
 use super::order_n::load_rows;
+use super::{order3_large, order4};
 use crate::simd::{F32x16, LANES, dispatched, leaf, padded_len, prefetch};
 
 dispatched! {
@@ -35,6 +36,16 @@ leaf! {
 }
 
 leaf! {
+    /// Predicts with a full core of order 3 and rows of any length.
+    unsafe fn order3_long_rows<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = order3_long_rows_body;
+}
+
+leaf! {
+    /// Predicts with a full core over three non-fiber modes that [`order4::supports`].
+    unsafe fn three_modes<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = three_modes_body;
+}
+
+leaf! {
     /// Predicts with any core.
     unsafe fn any_core<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = any_core_body;
 }
@@ -49,11 +60,11 @@ unsafe fn predict_level<V: HogwildVector>(
     unsafe {
         let shape = job.shape;
         let one_vector = shape.rows_len() == shape.order() * LANES;
-        if job.core_kind == Some(CoreKind::Full)
-            && job.fiber.is_some()
-            && shape.order() == 2
-            && one_vector
-        {
+        let is_full = job.core_kind == Some(CoreKind::Full);
+        if is_full && job.fiber.is_some() && shape.order() == 2 {
+            if !one_vector {
+                return order3_long_rows::<V>(job, batches, to);
+            }
             // Rows of M beyond the rank are 0, so the scalar level needs only the largest size.
             return match shape.ranks()[0].div_ceil(4) {
                 1 if const { V::VECTOR_REGISTERS > 1 } => order3::<V, 4>(job, batches, to),
@@ -61,6 +72,9 @@ unsafe fn predict_level<V: HogwildVector>(
                 3 if const { V::VECTOR_REGISTERS > 1 } => order3::<V, 12>(job, batches, to),
                 _ => order3::<V, 16>(job, batches, to),
             };
+        }
+        if const { V::VECTOR_REGISTERS >= 4 } && is_full && order4::supports(shape) {
+            return three_modes::<V>(job, batches, to);
         }
         if shape.kind() == CoreKind::Diagonal {
             match (job.non_fiber.len(), constant_vectors(job)) {
@@ -90,6 +104,62 @@ unsafe fn predict_level<V: HogwildVector>(
     }
 }
 
+/// Products of the rows of entries that are not yet summed over lanes. Sums of [`LANES`] entries together take fewer
+/// instructions.
+struct Products {
+    vectors: ProductVectors,
+    count: usize,
+    to: *mut f32,
+}
+
+#[repr(C, align(64))]
+struct ProductVectors([f32; LANES * LANES]);
+
+impl Products {
+    /// Predictions are written to `to`.
+    #[inline(always)]
+    fn new(to: *mut f32) -> Products {
+        Products {
+            vectors: ProductVectors([0.0; LANES * LANES]),
+            count: 0,
+            to,
+        }
+    }
+
+    /// Adds the product of the next entry.
+    ///
+    /// # Safety
+    /// There is room for another prediction.
+    #[inline(always)]
+    unsafe fn push<V: F32x16>(&mut self, product: V) {
+        // SAFETY: `count` is below the number of vectors; the caller guarantees the room for predictions.
+        unsafe {
+            let vectors = self.vectors.0.as_mut_ptr();
+            product.store(vectors.add(self.count * LANES));
+            self.count += 1;
+            if self.count == LANES {
+                V::sums16(vectors).store(self.to);
+                self.to = self.to.add(LANES);
+                self.count = 0;
+            }
+        }
+    }
+
+    /// Writes the predictions of the last entries.
+    ///
+    /// # Safety
+    /// As for [`Products::push`].
+    #[inline(always)]
+    unsafe fn finish<V: F32x16>(self) {
+        for k in 0..self.count {
+            // SAFETY: vectors below `count` were pushed, and there is room for their predictions.
+            unsafe {
+                *self.to.add(k) = V::load(self.vectors.0.as_ptr().add(k * LANES)).sum();
+            }
+        }
+    }
+}
+
 /// Prefetches the fiber row of a batch some batches after batch `current`. Short runs would wait for it.
 #[inline(always)]
 unsafe fn prefetch_fiber(fiber: &ModeRows, batches: &[FiberBatch], current: usize) {
@@ -113,7 +183,7 @@ unsafe fn any_core_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], t
         let rows = m.add(shape.core_len());
         let work = rows.add(shape.rows_len());
         let mut to = to;
-        let batch_iter = BatchIter::new(job, job.non_fiber, batches, job.weighted);
+        let batch_iter = BatchIter::<0, 0>::new(job, job.non_fiber, batches, job.weighted);
         for (current, (batch, entries)) in batch_iter.enumerate() {
             let core = match job.fiber {
                 None => job.core.cast_const(),
@@ -148,8 +218,8 @@ unsafe fn diagonal_body<V: F32x16, const N: usize, const K: usize>(
         let RowSettings {
             non_fiber, width, ..
         } = RowSettings::<N>::new::<K>(job);
-        let mut to = to;
-        let batch_iter = BatchIter::new(job, &non_fiber, batches, job.weighted);
+        let mut products = Products::new(to);
+        let batch_iter = BatchIter::<N, K>::new(job, &non_fiber, batches, job.weighted);
         for (current, (batch, entries)) in batch_iter.enumerate() {
             let m = match job.fiber {
                 None => job.core,
@@ -165,10 +235,10 @@ unsafe fn diagonal_body<V: F32x16, const N: usize, const K: usize>(
                 for n in 0..N {
                     rows[n] = non_fiber[n].row(*entry.add(n));
                 }
-                *to = multiway_dot::<V, N>(m, &rows, width).sum();
-                to = to.add(1);
+                products.push(multiway_dot::<V, N>(m, &rows, width));
             }
         }
+        products.finish::<V>();
     }
 }
 
@@ -190,8 +260,8 @@ unsafe fn order3_body<V: F32x16, const J: usize>(
         for i in 0..LANES {
             V::zero().store(m.add(i * LANES));
         }
-        let mut to = to;
-        let batch_iter = BatchIter::new(job, &non_fiber, batches, job.weighted);
+        let mut products = Products::new(to);
+        let batch_iter = BatchIter::<2, 1>::new(job, &non_fiber, batches, job.weighted);
         for (current, (batch, entries)) in batch_iter.enumerate() {
             prefetch_fiber(&fiber, batches, current);
             let u = fiber.row(batch.run.fiber_row);
@@ -207,9 +277,104 @@ unsafe fn order3_body<V: F32x16, const J: usize>(
                     even = V::splat(*v.add(i)).mul_add(mi[i], even);
                     odd = V::splat(*v.add(i + 1)).mul_add(mi[i + 1], odd);
                 }
-                *to = ((even + odd) * V::load(w)).sum();
-                to = to.add(1);
+                products.push((even + odd) * V::load(w));
             }
         }
+        products.finish::<V>();
+    }
+}
+
+#[inline(always)]
+unsafe fn order3_long_rows_body<V: F32x16>(
+    job: &BatchJob<'_>,
+    batches: &[FiberBatch],
+    to: *mut f32,
+) {
+    // SAFETY: the caller guarantees the obligations of the module docs and the room at `to`.
+    unsafe {
+        let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
+            return;
+        };
+        let vectors = job.shape.core_len() / LANES;
+        let m = job.work;
+        let contracted = m.add(job.shape.core_len());
+        let mut products = Products::new(to);
+        let batch_iter = BatchIter::<2, 0>::new(job, job.non_fiber, batches, job.weighted);
+        for (current, (batch, mut entries)) in batch_iter.enumerate() {
+            prefetch_fiber(&fiber, batches, current);
+            let u = fiber.row(batch.run.fiber_row);
+            contract::<V>(job.core, u, rank, vectors, m);
+            while entries.remaining() >= order3_large::GROUP {
+                let mut group = [std::ptr::null(); order3_large::GROUP];
+                for entry in &mut group {
+                    *entry = entries.next_record();
+                }
+                push_group::<V, { order3_large::GROUP }>(job, m, group, contracted, &mut products);
+            }
+            while entries.remaining() > 0 {
+                let entry = [entries.next_record()];
+                push_group::<V, 1>(job, m, entry, contracted, &mut products);
+            }
+        }
+        products.finish::<V>();
+    }
+}
+
+/// Adds the products of `N` entries. `contracted` is a buffer for M contracted with the first row of each.
+#[inline(always)]
+unsafe fn push_group<V: F32x16, const N: usize>(
+    job: &BatchJob<'_>,
+    m: *const f32,
+    entries: [*const u32; N],
+    contracted: *mut f32,
+    products: &mut Products,
+) {
+    let (a, b) = (job.non_fiber[0], job.non_fiber[1]);
+    // SAFETY: the caller guarantees records, rows and the buffer.
+    unsafe {
+        let mut rows = [a.start; N];
+        for n in 0..N {
+            rows[n] = a.row(*entries[n]);
+        }
+        let vectors = b.stride / LANES;
+        order3_large::products::<V, N>(m, rows, job.shape.ranks()[0], vectors, contracted);
+        for n in 0..N {
+            let (contracted, w) = (contracted.add(n * b.stride), b.row(*entries[n].add(1)));
+            let mut product = V::zero();
+            for k in (0..b.stride).step_by(LANES) {
+                product = V::load(contracted.add(k)).mul_add(V::load(w.add(k)), product);
+            }
+            products.push(product);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn three_modes_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) {
+    // SAFETY: the caller guarantees the obligations of the module docs and the room at `to`.
+    unsafe {
+        let non_fiber = single_vector_modes(job);
+        let [ma, mb, mc] = non_fiber;
+        let m = job.work;
+        let packed = m.add(job.shape.core_len());
+        order4::clear_packed::<V>(packed);
+        if job.fiber.is_none() {
+            order4::pack::<V>(job.shape, job.core, packed);
+        }
+        let mut products = Products::new(to);
+        let batch_iter = BatchIter::<3, 1>::new(job, &non_fiber, batches, job.weighted);
+        for (current, (batch, entries)) in batch_iter.enumerate() {
+            if let Some(FiberMode { rows: fiber, rank }) = job.fiber {
+                prefetch_fiber(&fiber, batches, current);
+                let u = fiber.row(batch.run.fiber_row);
+                contract::<V>(job.core, u, rank, job.shape.core_len() / LANES, m);
+                order4::pack::<V>(job.shape, m, packed);
+            }
+            for entry in entries {
+                let (a, b, c) = (ma.row(*entry), mb.row(*entry.add(1)), mc.row(*entry.add(2)));
+                products.push(order4::product::<V>(packed, a, b, c));
+            }
+        }
+        products.finish::<V>();
     }
 }

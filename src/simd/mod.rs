@@ -2,8 +2,8 @@
 //!
 //! What enters: pointers to rows padded to whole vectors of [`LANES`] floats, and a [`Level`]. What leaves: one
 //! compiled copy of each kernel per instruction set. Open this file first: trait `F32x16`, then the macros
-//! `leaf!` and `dispatched!`. `level` lists the instruction sets, `x86` holds the AVX2 and AVX-512 types,
-//! `aligned` the aligned buffers.
+//! `leaf!` and `dispatched!`. `level` lists the instruction sets, `x86` holds the AVX2 and AVX-512 types
+//! with `lane_sums`, `aligned` the aligned buffers.
 //!
 //! The call chain of a kernel: a safe function checks its arguments and calls a `dispatched!` function. That one
 //! matches on the [`Level`] and calls a generic function over a vector type. The generic function selects a
@@ -27,6 +27,8 @@
 #![allow(clippy::needless_range_loop)]
 
 mod aligned;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod lane_sums;
 mod level;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) mod x86;
@@ -90,6 +92,22 @@ pub(crate) trait F32x16:
     #[inline(always)]
     fn splat_sum(self) -> Self {
         Self::splat(self.sum())
+    }
+
+    /// Returns the sums of [`LANES`] consecutive vectors, each the same as that of [`F32x16::sum`].
+    ///
+    /// # Safety
+    /// The vectors at `from` must be readable.
+    #[inline(always)]
+    unsafe fn sums16(from: *const f32) -> Self {
+        let mut sums = [0.0; LANES];
+        // SAFETY: the caller guarantees that the vectors are readable; `sums` is one vector long.
+        unsafe {
+            for k in 0..LANES {
+                sums[k] = Self::load(from.add(k * LANES)).sum();
+            }
+            Self::load(sums.as_ptr())
+        }
     }
 
     /// Returns the first lane.

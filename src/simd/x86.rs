@@ -7,6 +7,7 @@
 use std::arch::x86_64::*;
 use std::ops::{Add, Mul, Sub};
 
+use super::lane_sums::{sums_256, sums_512};
 use super::{F32x16, LANES, Leaf};
 
 /// One 512-bit register.
@@ -95,6 +96,11 @@ impl F32x16 for Avx512 {
             let x = _mm512_add_ps(x, _mm512_permute_ps::<0b01_00_11_10>(x));
             Avx512(_mm512_add_ps(x, _mm512_permute_ps::<0b10_11_00_01>(x)))
         }
+    }
+
+    #[inline(always)]
+    unsafe fn sums16(from: *const f32) -> Self {
+        unsafe { Avx512(sums_512(from)) }
     }
 
     #[inline(always)]
@@ -391,6 +397,11 @@ impl F32x16 for Avx2 {
     #[inline(always)]
     fn sum(self) -> f32 {
         unsafe { Half(_mm256_add_ps(self.0, self.1)).sum() }
+    }
+
+    #[inline(always)]
+    unsafe fn sums16(from: *const f32) -> Self {
+        unsafe { Avx2(sums_256(from), sums_256(from.add(8 * LANES))) }
     }
 
     #[inline(always)]

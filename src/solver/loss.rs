@@ -9,8 +9,8 @@ use super::evaluation_entries::longest_fibers;
 use super::standardization::Standardization;
 use crate::error::Result;
 use crate::kernel::{
-    BlockModel, BlockScratch, BlockingSpec, CoreLayout, EntryBlock, squared_distances,
-    squared_residuals,
+    BlockModel, BlockScratch, BlockingSpec, CoreKind, CoreLayout, CoreShape, EntryBlock,
+    squared_distances, squared_residuals,
 };
 use crate::model::{FactorMatrix, Model};
 use crate::options::{Options, Penalty};
@@ -39,6 +39,8 @@ pub(super) fn tensor_squared_errors(
     let biases: Vec<&[f32]> = standardization.biases.iter().map(Vec::as_slice).collect();
     let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
     let fiber_mode = match entries {
+        // Sorting by fiber costs more than the product with one more row saves.
+        Entries::List(_) if model.shape.kind() == CoreKind::Diagonal => None,
         Entries::List(_) => longest_fibers(model),
         _ => entries.blocks().first().and_then(|b| b.spec().fiber_mode),
     };
@@ -96,10 +98,20 @@ fn matrix_squared_error(
     if let Some(full) = &data.full {
         return full.squared_error(rows, columns, pool);
     }
-    let layout = CoreLayout::matrix(rows.rank());
+    let (rank, mut core) = (rows.rank(), Vec::new());
+    let layout = match data.entries {
+        // As above. A matrix is a CP model with a core of ones.
+        Entries::List(_) => {
+            let shape = CoreShape::new(CoreKind::Diagonal, &[rank; 2]);
+            core = vec![0.0; shape.core_len()];
+            core[..rank].fill(1.0);
+            CoreLayout::tensor(&shape, None)
+        }
+        _ => CoreLayout::matrix(rank),
+    };
     let model = BlockModel {
         layout: &layout,
-        core: &[],
+        core: &core,
         rows: &[rows.as_slice(), columns.as_slice()],
         level,
     };
