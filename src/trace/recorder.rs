@@ -1,6 +1,6 @@
 //! The recording of spans: a recorder per thread, in a thread-local variable, and guards.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
@@ -13,6 +13,9 @@ use super::span_kind::SpanKind;
 thread_local! {
     /// The recorder of this thread, if it is part of a recording.
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
+
+    /// Whether there is a recorder. It has no destructor, so that a check takes a nanosecond instead of ten.
+    static IS_RECORDING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Recorded spans.
@@ -158,6 +161,7 @@ struct Recording {
 
 impl Recording {
     fn begin(recorder: Recorder) -> Recording {
+        IS_RECORDING.set(true);
         Recording {
             outer: RECORDER.replace(Some(recorder)),
             _not_send: PhantomData,
@@ -167,6 +171,7 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
+        IS_RECORDING.set(self.outer.is_some());
         RECORDER.set(self.outer.take());
     }
 }
@@ -180,9 +185,10 @@ pub struct Span {
 }
 
 impl Drop for Span {
+    #[inline]
     fn drop(&mut self) {
         if let Some(open) = &self.open {
-            RECORDER.with_borrow_mut(|r| r.iter_mut().for_each(|r| r.close(open)));
+            close_span(open);
         }
     }
 }
@@ -199,11 +205,26 @@ pub fn numbered_span(kind: SpanKind, number: u64) -> Span {
     open_span(kind, Some(number as u32))
 }
 
+#[inline]
 fn open_span(kind: SpanKind, number: Option<u32>) -> Span {
     Span {
-        open: RECORDER.with_borrow_mut(|r| r.as_mut().map(|r| r.open(kind, number))),
+        open: if IS_RECORDING.get() {
+            record_span(kind, number)
+        } else {
+            None
+        },
         _not_send: PhantomData,
     }
+}
+
+#[cold]
+fn record_span(kind: SpanKind, number: Option<u32>) -> Option<OpenSpan> {
+    RECORDER.with_borrow_mut(|r| r.as_mut().map(|r| r.open(kind, number)))
+}
+
+#[cold]
+fn close_span(open: &OpenSpan) {
+    RECORDER.with_borrow_mut(|r| r.iter_mut().for_each(|r| r.close(open)));
 }
 
 /// Returns the seconds of all threads but the calling one in a phase of the current recording, by what they did. `None`
