@@ -50,13 +50,15 @@ pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
         .map(|&j| padded_len(j))
         .max()
         .unwrap_or(0);
-    // M, its transpose, E, the rows and gradients of a batch, and the buffers of `entry_gradient`.
+    // M, its transpose, E, the rows and gradients of a batch, and the buffers of `entry_gradient`. With two modes there are M and
+    // E of two batches.
     let square = widest * widest.max(shape.core_len().div_ceil(widest.max(1)));
-    3 * square.max(shape.core_len())
+    let squares = if shape.order() == 2 { 5 } else { 3 };
+    squares * square.max(shape.core_len())
         + 2 * (MAX_BATCH_LEN + order3_large::GROUP + order) * widest
         + 2 * shape.rows_len()
         + entry_gradient::work_len(shape)
-        + padded_len(fiber)
+        + 2 * padded_len(fiber)
         + if order4::supports(shape) {
             order4::WORK_LEN
         } else {

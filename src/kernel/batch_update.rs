@@ -2,7 +2,7 @@
 //!
 //! A core that exceeds the L1 cache limits the speed, so it is read and written once per batch. The same pass
 //! computes the products with E, updates the core, and contracts the updated core with the next batch's row,
-//! which gives the next M.
+//! which gives the next M. Where registers suffice, a pass serves two batches.
 //!
 //! # Safety
 //! The obligations are those of [`super::batch`].
@@ -196,6 +196,189 @@ unsafe fn update_core_and_fiber_body<V: F32x16>(
         // The next batch has the same row, which has just been updated, so M is computed again.
         if next.is_some() && next_row == u {
             contract_body::<V>(job.core, u, rank, vectors, m);
+        }
+    }
+}
+
+/// Returns whether the core is updated after two batches at a time, by [`update_after_pair`]: where it exceeds the L1 cache, and
+/// registers suffice.
+#[inline(always)]
+pub(super) fn updates_pairs<V: F32x16>(job: &BatchJob<'_>, vectors: usize) -> bool {
+    let rank = job.fiber.map_or(0, |fiber| fiber.rank);
+    V::VECTOR_REGISTERS >= 32 && !job.regularizer.nonneg && rank * vectors > L1_CORE_VECTORS
+}
+
+/// Adds to M of the second batch of a pair what the update of the core by the first batch changes:
+/// eta (u_1 . u_0) E_0, where eta is the learning rate of the core.
+#[inline(always)]
+pub(super) unsafe fn add_update_of_first<V: F32x16>(
+    job: &BatchJob<'_>,
+    pair: [&FiberBatch; 2],
+    e: *const f32,
+    m: *mut f32,
+    vectors: usize,
+) {
+    // SAFETY: the obligations of `update_after_pair`.
+    unsafe {
+        let Some(FiberMode { rows: fiber, .. }) = job.fiber else {
+            return;
+        };
+        let [u, v] = [
+            fiber.row(pair[0].run.fiber_row),
+            fiber.row(pair[1].run.fiber_row),
+        ];
+        let product = entry_gradient::dot::<V>(u, v, fiber.stride / LANES);
+        let scale = V::splat(job.core_eta * product);
+        for k in (0..vectors * LANES).step_by(LANES) {
+            let m = m.add(k);
+            V::load(e.add(k)).mul_add(scale, V::load(m)).store(m);
+        }
+    }
+}
+
+/// The pass over the core after two batches, as [`CorePass`].
+#[derive(Clone, Copy)]
+struct PairPass<V> {
+    eta: V,
+    e: [*const f32; 2],
+    m: [*mut f32; 2],
+    vectors: usize,
+}
+
+impl<V: F32x16> PairPass<V> {
+    /// Processes `R` slabs as [`CorePass::slabs`] does. Products are those of the slabs before both updates with E of each
+    /// batch.
+    #[inline(always)]
+    unsafe fn slabs<const R: usize>(
+        &self,
+        slab: *mut f32,
+        u: [*const f32; 2],
+        next: [*const f32; 2],
+        first: bool,
+    ) -> [[V; R]; 2] {
+        // SAFETY: the obligations of `update_after_pair`, whose core, E and M these are.
+        unsafe {
+            let mut dots = [[V::zero(); R]; 2];
+            let (mut scale, mut to) = (dots, dots);
+            for b in 0..2 {
+                for r in 0..R {
+                    scale[b][r] = V::splat(*u[b].add(r)) * self.eta;
+                    to[b][r] = V::splat(*next[b].add(r));
+                }
+            }
+            for k in 0..self.vectors {
+                let (mut e, mut sums, mut g) = ([V::zero(); 2], [V::zero(); 2], [V::zero(); R]);
+                for r in 0..R {
+                    let ahead = (r * self.vectors + k + PREFETCH_VECTORS) * LANES;
+                    prefetch(slab.wrapping_add(ahead));
+                }
+                for b in 0..2 {
+                    e[b] = V::load(self.e[b].add(k * LANES));
+                    if !first {
+                        sums[b] = V::load(self.m[b].add(k * LANES));
+                    }
+                }
+                for r in 0..R {
+                    g[r] = V::load(slab.add((r * self.vectors + k) * LANES));
+                }
+                for r in 0..R {
+                    let old = g[r];
+                    for b in 0..2 {
+                        dots[b][r] = old.mul_add(e[b], dots[b][r]);
+                        g[r] = e[b].mul_add(scale[b][r], g[r]);
+                    }
+                    for b in 0..2 {
+                        sums[b] = g[r].mul_add(to[b][r], sums[b]);
+                    }
+                }
+                for r in 0..R {
+                    g[r].store(slab.add((r * self.vectors + k) * LANES));
+                }
+                for b in 0..2 {
+                    sums[b].store(self.m[b].add(k * LANES));
+                }
+            }
+            dots
+        }
+    }
+}
+
+leaf! {
+    /// Updates a full core and the fiber mode's rows after two batches with different rows, then computes M for the batches
+    /// `next`. The result is that of two calls of [`update_core_and_fiber`] up to rounding: M of the second batch was corrected
+    /// by [`add_update_of_first`], and its gradient is corrected here. `gradients` is a buffer for two rows of the fiber mode.
+    pub(super) unsafe fn update_after_pair<V: F32x16>(job: &BatchJob<'_>, pair: [&FiberBatch; 2], next: [Option<&FiberBatch>; 2],
+        e: [*const f32; 2], m: [*mut f32; 2], gradients: *mut f32, vectors: usize) = update_after_pair_body;
+}
+
+#[inline(always)]
+unsafe fn update_after_pair_body<V: F32x16>(
+    job: &BatchJob<'_>,
+    pair: [&FiberBatch; 2],
+    next: [Option<&FiberBatch>; 2],
+    e: [*const f32; 2],
+    m: [*mut f32; 2],
+    gradients: *mut f32,
+    vectors: usize,
+) {
+    // SAFETY: the core has `rank` slabs of `vectors` vectors; E and M have as many vectors as one slab.
+    unsafe {
+        let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
+            return;
+        };
+        let mut u = [fiber.start.cast_const(); 2];
+        let mut next_rows = u;
+        let mut to = [gradients; 2];
+        for b in 0..2 {
+            u[b] = fiber.row(pair[b].run.fiber_row);
+            next_rows[b] = match next[b] {
+                Some(next) => fiber.row(next.run.fiber_row),
+                None => u[0],
+            };
+            to[b] = gradients.add(b * fiber.stride);
+            for k in (0..fiber.stride).step_by(LANES) {
+                V::zero().store(to[b].add(k));
+            }
+        }
+        let pass = PairPass {
+            eta: V::splat(job.core_eta),
+            e,
+            m,
+            vectors,
+        };
+        let mut l = 0;
+        while l < rank {
+            let slab = job.core.add(l * vectors * LANES);
+            let (rows, next_rows) = (
+                [u[0].add(l), u[1].add(l)],
+                [next_rows[0].add(l), next_rows[1].add(l)],
+            );
+            if l + 2 <= rank {
+                let [a, b] = pass.slabs::<2>(slab, rows, next_rows, l == 0);
+                let sums = V::sums4([a[0], a[1], b[0], b[1]]);
+                for r in 0..2 {
+                    (*to[0].add(l + r), *to[1].add(l + r)) = (sums[r], sums[2 + r]);
+                }
+            } else {
+                let [a, b] = pass.slabs::<1>(slab, rows, next_rows, l == 0);
+                (*to[0].add(l), *to[1].add(l)) = (a[0].sum(), b[0].sum());
+            }
+            l += 2;
+        }
+        let scale = V::splat(job.core_eta * entry_gradient::dot::<V>(e[0], e[1], vectors));
+        for k in (0..fiber.stride).step_by(LANES) {
+            let gradient = to[1].add(k);
+            let corrected = V::load(u[0].add(k)).mul_add(scale, V::load(gradient));
+            corrected.store(gradient);
+        }
+        for b in 0..2 {
+            update_fiber_row::<V>(job, pair[b], pair[b].len as f32, 1.0, to[b]);
+        }
+        // M of a batch whose row has just been updated is computed again.
+        for b in 0..2 {
+            if next[b].is_some() && (next_rows[b] == u[0] || next_rows[b] == u[1]) {
+                contract_body::<V>(job.core, next_rows[b], rank, vectors, m[b]);
+            }
         }
     }
 }

@@ -64,25 +64,37 @@ dispatched! {
 
 #[inline(always)]
 unsafe fn squared_distances_body<V: F32x16>(rows: &ModeRows, edges: &[u32]) -> f64 {
-    const EDGES_AHEAD: usize = 8;
     let mut total = 0.0;
-    for i in 0..edges.len() / 3 {
-        // SAFETY: the caller guarantees that all rows exist.
-        unsafe {
-            if let Some(ahead) = edges.get(3 * (i + EDGES_AHEAD)..3 * (i + EDGES_AHEAD) + 2) {
-                let (u, v) = (rows.row(ahead[0]), rows.row(ahead[1]));
-                for k in (0..rows.stride).step_by(LANES) {
-                    prefetch(u.wrapping_add(k));
-                    prefetch(v.wrapping_add(k));
-                }
-            }
-            let (u, v) = (rows.row(edges[3 * i]), rows.row(edges[3 * i + 1]));
-            let mut sum = V::zero();
+    // Distances of several edges are summed over lanes together.
+    let mut vectors = [0.0f32; LANES * LANES];
+    let mut distances = [0.0f32; LANES];
+    let groups = edges.chunks(3 * LANES);
+    for (g, group) in groups.enumerate() {
+        let ahead = edges.chunks_exact(3).skip((g + 1) * LANES).take(LANES);
+        for edge in ahead {
+            // SAFETY: the caller guarantees that all rows exist.
+            let (u, v) = unsafe { (rows.row(edge[0]), rows.row(edge[1])) };
             for k in (0..rows.stride).step_by(LANES) {
-                let difference = V::load(v.add(k)).mul_add(V::splat(-1.0), V::load(u.add(k)));
-                sum = difference.mul_add(difference, sum);
+                prefetch(u.wrapping_add(k));
+                prefetch(v.wrapping_add(k));
             }
-            total += f64::from(f32::from_bits(edges[3 * i + 2])) * f64::from(sum.sum());
+        }
+        for (i, edge) in group.chunks_exact(3).enumerate() {
+            // SAFETY: the caller guarantees that all rows exist; a group has at most 16 edges.
+            unsafe {
+                let (u, v) = (rows.row(edge[0]), rows.row(edge[1]));
+                let mut sum = V::zero();
+                for k in (0..rows.stride).step_by(LANES) {
+                    let difference = V::load(v.add(k)).mul_add(V::splat(-1.0), V::load(u.add(k)));
+                    sum = difference.mul_add(difference, sum);
+                }
+                sum.store(vectors.as_mut_ptr().add(i * LANES));
+            }
+        }
+        // SAFETY: there are 16 vectors, and one vector of distances.
+        unsafe { V::sums16(vectors.as_ptr()).store(distances.as_mut_ptr()) };
+        for (edge, &distance) in group.chunks_exact(3).zip(&distances) {
+            total += f64::from(f32::from_bits(edge[2])) * f64::from(distance);
         }
     }
     total

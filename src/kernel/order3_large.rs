@@ -1,7 +1,7 @@
 //! Order 3 with a full core, non-fiber rows of any length.
 //!
 //! The algorithm is that of [`super::order3_small`], but M does not fit into registers. Groups of entries without
-//! a common row are processed together, so that one load of M serves all of them.
+//! a common row are processed together, so that one load of M serves all of them. The core is updated after two batches.
 //!
 //! # Safety
 //! The obligations are those of [`super::batch`].
@@ -9,7 +9,10 @@
 
 use super::batch_iter::{BatchIter, weighted_residual_vector};
 use super::batch_job::{BatchJob, MAX_BATCH_LEN, RowUpdate};
-use super::batch_update::{first_fiber_product, update_core_and_fiber};
+use super::batch_update::{
+    add_update_of_first, first_fiber_product, update_after_pair, update_core_and_fiber,
+    updates_pairs,
+};
 use super::entry_block::FiberBatch;
 use crate::simd::{F32x16, leaf};
 use crate::simd::{LANES, padded_len};
@@ -44,34 +47,48 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         let (ja, jb) = (job.shape.ranks()[0], job.shape.ranks()[1]);
         let (wa, wb) = (padded_len(ja), padded_len(jb));
         let (la, lb) = (wa / LANES, wb / LANES);
-        // M and its transpose are padded to whole vectors in both directions.
-        let m = job.work;
-        let mt = m.add(wa * wb);
-        let e = mt.add(wa * wb);
-        let vs = e.add(wa * wb);
+        // M and its transpose are padded to whole vectors in both directions. There are M and E of two batches.
+        let ms = [job.work, job.work.add(wa * wb)];
+        let es = [ms[1].add(wa * wb), ms[1].add(2 * wa * wb)];
+        let mt = es[1].add(wa * wb);
+        let vs = mt.add(wa * wb);
         let ws = vs.add(MAX_BATCH_LEN * wa);
         let dv = ws.add(MAX_BATCH_LEN * wb);
         let dw = dv.add(GROUP * wa);
         let gradients = dw.add(GROUP * wb);
-        let buffers = Buffers {
-            m,
-            mt,
-            e,
-            vs,
-            ws,
-            dv,
-            dw,
-            la,
-            lb,
-        };
-        for k in ja * lb..wa * lb {
-            V::zero().store(m.add(k * LANES));
+        for m in ms {
+            for k in ja * lb..wa * lb {
+                V::zero().store(m.add(k * LANES));
+            }
         }
-        first_fiber_product::<V>(job, batches, ja * lb, m);
+        let vectors = ja * lb;
+        let pairs = updates_pairs::<V>(job, vectors);
+        let mut size = first_group_len(batches, pairs);
+        first_fiber_product::<V>(job, batches, vectors, ms[0]);
+        if size == 2 {
+            first_fiber_product::<V>(job, &batches[1..], vectors, ms[1]);
+        }
+        let mut position = 0;
         let mut total = 0.0f64;
         for (batch_index, (batch, mut entries)) in
             BatchIter::<2, 0>::new(job, job.non_fiber, batches, job.weighted).enumerate()
         {
+            let (m, e) = (ms[position], es[position]);
+            if position == 1 {
+                let pair = [&batches[batch_index - 1], batch];
+                add_update_of_first::<V>(job, pair, es[0], m, vectors);
+            }
+            let buffers = Buffers {
+                m,
+                mt,
+                e,
+                vs,
+                ws,
+                dv,
+                dw,
+                la,
+                lb,
+            };
             transpose::<V>(&buffers);
             let mut squared_error = V::zero();
             let mut k = 0;
@@ -97,10 +114,36 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
             }
             total += f64::from(squared_error.first_lane());
             outer_sums::<V>(&buffers, batch.len as usize, ja);
-            let next = batches.get(batch_index + 1);
-            update_core_and_fiber::<V>(job, batch, next, e, m, gradients, ja * lb);
+            position += 1;
+            if position < size {
+                continue;
+            }
+            let following = &batches[batch_index + 1..];
+            let next = [following.first(), following.get(1)];
+            let next_size = first_group_len(following, pairs);
+            if size == 2 {
+                let pair = [&batches[batch_index - 1], batch];
+                let e = [es[0].cast_const(), es[1].cast_const()];
+                update_after_pair::<V>(job, pair, next, e, ms, gradients, vectors);
+            } else {
+                update_core_and_fiber::<V>(job, batch, next[0], e, ms[0], gradients, vectors);
+                if next_size == 2 {
+                    first_fiber_product::<V>(job, &following[1..], vectors, ms[1]);
+                }
+            }
+            (position, size) = (0, next_size);
         }
         total
+    }
+}
+
+/// Returns the number of batches before the next update of the core: 2 if batches are processed in `pairs` and the first two
+/// have different rows of the fiber mode.
+#[inline(always)]
+fn first_group_len(batches: &[FiberBatch], pairs: bool) -> usize {
+    match batches {
+        [a, b, ..] if pairs && a.run.fiber_row != b.run.fiber_row => 2,
+        _ => 1,
     }
 }
 

@@ -43,30 +43,49 @@ fn sums<const WIDTH: usize, const WEIGHTED: bool, const CLIPS: bool>(
     residuals: &ResidualSums<'_>,
 ) -> [f64; 2] {
     let width = if WIDTH > 0 { WIDTH } else { residuals.width };
-    let value_at = width - 1 - usize::from(WEIGHTED);
+    let clip = residuals.clip;
     let (mut plain, mut clipped) = ([0.0; SUMS], [0.0; SUMS]);
-    let records = residuals.records.chunks(SUMS * width);
-    for (records, values) in records.zip(residuals.values.chunks(SUMS)) {
-        // Without a constant number of entries the loop below is not vectorized.
-        let count = values.len();
-        let (mut x, mut y, mut weights) = ([0.0f32; SUMS], [0.0f32; SUMS], [1.0f32; SUMS]);
-        for k in 0..count {
-            x[k] = f32::from_bits(records[k * width + value_at]);
-            y[k] = values[k];
-            if WEIGHTED {
-                weights[k] = f32::from_bits(records[k * width + value_at + 1]);
-            }
-        }
+    let records = residuals.records.chunks_exact(SUMS * width);
+    let values = residuals.values.chunks_exact(SUMS);
+    let last_records = records.remainder();
+    let last_values = values.remainder();
+    // With a constant number of entries the compiler vectorizes the inner loop.
+    for (records, values) in records.zip(values) {
         for k in 0..SUMS {
-            let (x, y, weight) = (f64::from(x[k]), f64::from(y[k]), f64::from(weights[k]));
-            let residual = x - y;
-            plain[k] += weight * (residual * residual);
-            if CLIPS && k < count {
-                let residual = x - residuals.clip.clip(y);
-                clipped[k] += weight * (residual * residual);
-            }
+            let record = &records[k * width..(k + 1) * width];
+            let squares = squares::<WEIGHTED, CLIPS>(record, values[k], clip);
+            plain[k] += squares[0];
+            clipped[k] += squares[1];
         }
+    }
+    for (k, &value) in last_values.iter().enumerate() {
+        let record = &last_records[k * width..(k + 1) * width];
+        let squares = squares::<WEIGHTED, CLIPS>(record, value, clip);
+        plain[k] += squares[0];
+        clipped[k] += squares[1];
     }
     let plain = plain.iter().sum();
     [plain, if CLIPS { clipped.iter().sum() } else { plain }]
+}
+
+/// Returns the weighted squared residuals of one entry. The second one is 0 without `CLIPS`.
+#[inline(always)]
+fn squares<const WEIGHTED: bool, const CLIPS: bool>(
+    record: &[u32],
+    value: f32,
+    clip: ValueRange,
+) -> [f64; 2] {
+    let value_at = record.len() - 1 - usize::from(WEIGHTED);
+    let (x, value) = (
+        f64::from(f32::from_bits(record[value_at])),
+        f64::from(value),
+    );
+    let weight = if WEIGHTED {
+        f64::from(f32::from_bits(record[value_at + 1]))
+    } else {
+        1.0
+    };
+    let residual = x - value;
+    let clipped = if CLIPS { x - clip.clip(value) } else { 0.0 };
+    [weight * (residual * residual), weight * (clipped * clipped)]
 }
