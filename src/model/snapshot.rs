@@ -5,7 +5,8 @@ use super::factor_model::Model;
 use crate::error::Result;
 use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
 
-/// A copy of all parameters that SGD and ALS update.
+/// A copy of all parameters that SGD and ALS update. The default is empty.
+#[derive(Default)]
 pub(crate) struct ParameterSnapshot {
     pub core: Vec<f32>,
     /// Factor of each mode.

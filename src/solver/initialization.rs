@@ -246,30 +246,38 @@ pub(super) fn from_model(
             model.shape.kind()
         )));
     }
-    let mut balanced = init.try_clone()?;
-    standardization.convert_model(&mut balanced, ValueUnits::Standardized)?;
-    if !has_prior_means(init) {
-        // No single learning rate suits factors of norm 1 and a large core.
+    // No single learning rate suits factors of norm 1 and a large core. Rows of other models are copied as they are.
+    let balanced = if has_prior_means(init) {
+        None
+    } else {
+        let mut balanced = init.try_clone()?;
+        standardization.convert_model(&mut balanced, ValueUnits::Standardized)?;
         reparametrization::rebalance(&mut balanced, monitor)?;
-    }
+        Some(balanced)
+    };
+    let source = balanced.as_ref().unwrap_or(init);
+    let matrices = source.matrices.iter();
+    let mut columns: Vec<FactorMatrix> = matrices
+        .map(|m| m.factor.try_clone())
+        .collect::<Result<_>>()?;
     let core_len = if is_smaller {
         init.shape.ranks()[0]
     } else {
         model.core.len()
     };
-    model.core[..core_len].copy_from_slice(&balanced.core[..core_len]);
-    for (mode, old) in model.modes.iter_mut().zip(&balanced.modes) {
+    model.core[..core_len].copy_from_slice(&source.core[..core_len]);
+    if balanced.is_none() {
+        let core = &mut model.core[..core_len];
+        standardization.convert_factors(core, columns.iter_mut(), ValueUnits::Standardized)?;
+    }
+    for (mode, old) in model.modes.iter_mut().zip(&source.modes) {
         copy_rows(&mut mode.factor, &mode.rows, &old.factor, &old.rows)?;
     }
     // Matrices correspond by their order, if the mode is the same and both or neither are graphs.
-    for (matrix, old) in model.matrices.iter_mut().zip(&balanced.matrices) {
+    let old_matrices = source.matrices.iter().zip(&columns);
+    for (matrix, (old, columns)) in model.matrices.iter_mut().zip(old_matrices) {
         if (matrix.mode, matrix.kind.is_graph()) == (old.mode, old.kind.is_graph()) {
-            copy_rows(
-                &mut matrix.factor,
-                &matrix.columns,
-                &old.factor,
-                &old.columns,
-            )?;
+            copy_rows(&mut matrix.factor, &matrix.columns, columns, &old.columns)?;
         }
     }
     if warm_start.nonneg {

@@ -271,7 +271,8 @@ impl Standardization {
         self.convert_factors(&mut parameters.core, columns, units)
     }
 
-    fn convert_factors<'a>(
+    /// Scales a core and matrix columns likewise.
+    pub(super) fn convert_factors<'a>(
         &self,
         core: &mut [f32],
         columns: impl Iterator<Item = &'a mut FactorMatrix>,

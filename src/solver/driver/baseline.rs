@@ -45,10 +45,25 @@ impl Fit<'_> {
         self.load_biases()
     }
 
+    /// Copies the parameters before an epoch, unless the last good ones are the same.
+    pub(super) fn save_before_epoch(&mut self) -> Result<()> {
+        match &mut self.before_epoch {
+            _ if self.is_at_last_good => {}
+            Some(before_epoch) => before_epoch.update(&self.model)?,
+            None => self.before_epoch = Some(self.model.snapshot()?),
+        }
+        Ok(())
+    }
+
     /// Restores the parameters before the current epoch.
     pub(super) fn restore_before_epoch(&mut self) -> Result<()> {
-        self.model.restore(&self.before_epoch)?;
-        self.load_biases()
+        match &self.before_epoch {
+            Some(before_epoch) if !self.is_at_last_good => {
+                self.model.restore(before_epoch)?;
+                self.load_biases()
+            }
+            _ => self.restore_last_good(),
+        }
     }
 
     /// Subtracts the biases of the model from all entries. After a cancellation some entries may have others: no error is

@@ -58,6 +58,7 @@ impl Fit<'_> {
                 }
                 epoch => epoch?,
             };
+            self.is_at_last_good = epoch.has_diverged || epoch.is_evaluated;
             if epoch.has_diverged {
                 self.roll_back(observer)?;
                 error_before = match self.watched_squared_error(None) {
@@ -94,7 +95,7 @@ impl Fit<'_> {
     /// before the epoch.
     fn run_epoch(&mut self, number: u64, error_before: Option<f64>) -> Result<Epoch> {
         let updates = trace::numbered_span(SpanKind::Epoch, number);
-        self.before_epoch.update(&self.model)?;
+        self.save_before_epoch()?;
         let eta = self.eta(number);
         let began = Instant::now();
         let max_error = self.max_squared_error(error_before);

@@ -31,8 +31,10 @@ pub(in crate::solver) struct Fit<'a> {
     pub(super) model: Model,
     /// Parameters after the last epoch that was evaluated and had not diverged.
     pub(super) last_good: ParameterSnapshot,
-    /// Parameters before the current epoch.
-    pub(super) before_epoch: ParameterSnapshot,
+    /// Whether the parameters before the current epoch are `last_good`.
+    pub(super) is_at_last_good: bool,
+    /// Parameters before the current epoch, if they are not `last_good`.
+    pub(super) before_epoch: Option<ParameterSnapshot>,
     /// Parameters with the lowest validation error.
     pub(super) best: Option<ParameterSnapshot>,
     pub(super) progress: Progress,
@@ -200,12 +202,15 @@ impl<'a> Fit<'a> {
             evaluated.for_each(Entries::release);
         }
         context.pool.check_cancelled()?;
+        // Frees the model to start from before the parameters are copied.
+        drop(start);
         let mut fit = Fit {
             algorithm,
             test,
             validation,
             last_good: model.snapshot()?,
-            before_epoch: model.snapshot()?,
+            is_at_last_good: true,
+            before_epoch: None,
             checkpoint_epoch: progress.epoch,
             context,
             input,

@@ -15,7 +15,7 @@
 //! `gibbs` samples u = P^-1 q + R^-1 z with P = R^T R and standard normal z, and has no ridge; `als` takes P^-1 q and has
 //! no prior. Rows of a mode are conditionally independent unless a graph joins them, so they are updated in parallel.
 
-use std::ops::Range;
+use std::sync::Mutex;
 
 use super::data_term::DataTerm;
 use super::gaussian_prior::GaussianPrior;
@@ -110,12 +110,6 @@ impl<'a> RowConditional<'a> {
     }
 }
 
-/// The outcome of a task.
-enum TaskResult {
-    Rows(Vec<f32>),
-    PartOfRow(Box<NormalEquations>),
-}
-
 /// Buffers of one thread.
 struct ThreadScratch {
     partials: PartialsScratch,
@@ -164,39 +158,36 @@ pub(super) fn update_rows(
     let scratch = || ThreadScratch::new(terms, conditional.prior.size);
     let len = conditional.output_len();
     let stop = pool.stop();
+    let mut out: Vec<f32> = try_zeroed(tasks.rows.len() * len, "row elements")?;
+    let slots = task_slots(tasks, &mut out, len);
     let run_task = |scratch: &mut ThreadScratch, t: usize| {
         Ok(match &tasks.tasks[t] {
             RowTask::Rows(positions) => {
                 let rows = &tasks.rows[positions.clone()];
-                TaskResult::Rows(conditional.update(rows, terms, scratch, stop)?)
+                let updated = conditional.update(rows, terms, scratch, stop)?;
+                let mut slot = slots[t].lock().unwrap_or_else(|e| e.into_inner());
+                slot[..updated.len()].copy_from_slice(&updated);
+                None
             }
             RowTask::PartOfRow { term, entries, .. } => {
                 let term = &terms[*term];
                 let mut sums = Box::new(NormalEquations::new(term.partials.rank)?);
                 term.accumulate(entries.clone(), &mut scratch.partials, &mut sums, stop)?;
-                TaskResult::PartOfRow(sums)
+                Some(sums)
             }
         })
     };
-    let results = pool.try_map(tasks.tasks.len(), scratch, run_task)?;
-    let mut out: Vec<f32> = try_zeroed(tasks.rows.len() * len, "row elements")?;
+    let parts = pool.try_map(tasks.tasks.len(), scratch, run_task)?;
     // Position and sums of each long row. Its parts follow each other.
     let mut long_rows: Vec<(usize, Vec<NormalEquations>)> = Vec::new();
-    for (task, result) in tasks.tasks.iter().zip(results) {
-        match (task, result) {
-            (RowTask::Rows(positions), TaskResult::Rows(rows)) => {
-                let Range { start, end } = *positions;
-                out[start * len..end * len].copy_from_slice(&rows);
+    for (task, part) in tasks.tasks.iter().zip(parts) {
+        if let (RowTask::PartOfRow { position, term, .. }, Some(part)) = (task, part) {
+            if long_rows.last().is_none_or(|(last, _)| last != position) {
+                long_rows.push((*position, empty_sums(terms)?));
             }
-            (RowTask::PartOfRow { position, term, .. }, TaskResult::PartOfRow(part)) => {
-                if long_rows.last().is_none_or(|(last, _)| last != position) {
-                    long_rows.push((*position, empty_sums(terms)?));
-                }
-                if let Some((_, sums)) = long_rows.last_mut() {
-                    sums[*term].add(&part);
-                }
+            if let Some((_, sums)) = long_rows.last_mut() {
+                sums[*term].add(&part);
             }
-            _ => unreachable!("the result of a task is of the task's kind"),
         }
     }
     let solved = pool.try_map(long_rows.len(), scratch, |scratch, k| {
@@ -210,6 +201,26 @@ pub(super) fn update_rows(
         out[position * len..(position + 1) * len].copy_from_slice(&row);
     }
     Ok(out)
+}
+
+/// Returns the part of `out` that each task writes: the floats of its rows, or none for a part of a row. `len` is the number of
+/// floats per row.
+fn task_slots<'o>(
+    tasks: &RowTasks,
+    mut out: &'o mut [f32],
+    len: usize,
+) -> Vec<Mutex<&'o mut [f32]>> {
+    let mut position = 0;
+    let slot = |task: &RowTask| {
+        let RowTask::Rows(rows) = task else {
+            return Mutex::new(Default::default());
+        };
+        let (_, rest) = std::mem::take(&mut out).split_at_mut((rows.start - position) * len);
+        let (slot, rest) = rest.split_at_mut(rows.len() * len);
+        (out, position) = (rest, rows.end);
+        Mutex::new(slot)
+    };
+    tasks.tasks.iter().map(slot).collect()
 }
 
 impl RowConditional<'_> {
