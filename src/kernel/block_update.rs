@@ -34,7 +34,10 @@ pub(crate) struct BlockUpdateSettings<'a> {
     pub penalties: &'a [&'a [f32]],
     /// For each mode, the prior mean towards which penalties shrink rows, padded with zeros.
     pub prior_means: &'a [&'a [f32]],
-    /// Maximum number of entries in a batch.
+    /// Number of entries at which runs are cut into batches. Equal for all updates with ranges of the same batches, so that
+    /// no entry is in two of them.
+    pub batch_len: usize,
+    /// Maximum number of entries in a batch: longer ones are cut again.
     pub max_batch_len: usize,
     /// Direction of the highest curvature among rows of the fiber mode, as long as a row.
     pub curvature_direction: &'a [f32],
@@ -107,7 +110,7 @@ pub(crate) fn update_block(
     }
     let spec = block.spec();
     layout.check(spec, core.len());
-    assert!(settings.level.is_available() && settings.max_batch_len >= 1);
+    assert!(settings.level.is_available() && settings.batch_len.min(settings.max_batch_len) >= 1);
     let order = spec.row_counts.len();
     assert!(rows.len() == order && settings.penalties.len() == order);
     assert_eq!(settings.prior_means.len(), order);
@@ -129,10 +132,14 @@ pub(crate) fn update_block(
     let longest = spec.fiber_mode.map_or(0, |f| modes[f].stride);
     assert!(settings.curvature_direction.len() >= longest);
     scratch.reserve_work(layout)?;
-    let polls = PollIntervals::new(layout, settings.max_batch_len.min(MAX_BATCH_LEN));
+    let polls = PollIntervals::new(layout, settings.batch_len.min(MAX_BATCH_LEN));
     block.shuffled_batches(polls.max_batch_len, name, &mut scratch.batches);
-    let cut = |share: f64| (scratch.batches.len() as f64 * share) as usize;
-    let batches = &scratch.batches[cut(settings.batch_range.start)..cut(settings.batch_range.end)];
+    select_batches(
+        &mut scratch.batches,
+        &settings.batch_range,
+        settings.max_batch_len,
+    );
+    let batches = &scratch.batches[..];
     if batches.is_empty() {
         return Ok(0.0);
     }
@@ -184,6 +191,21 @@ pub(crate) fn update_block(
         }
     }
     Ok(squared_error)
+}
+
+/// Keeps a range of the batches, given as fractions of their number, and cuts those that are too long.
+fn select_batches(batches: &mut Vec<FiberBatch>, range: &Range<f64>, max_len: usize) {
+    let cut = |fraction: f64| (batches.len() as f64 * fraction) as usize;
+    let (start, end) = (cut(range.start), cut(range.end));
+    batches.truncate(end);
+    batches.drain(..start);
+    for i in 0..batches.len() {
+        if batches[i].len() > max_len {
+            let mut pieces = batches[i].pieces(max_len);
+            batches[i] = pieces.next().expect("a batch has entries");
+            batches.extend(pieces);
+        }
+    }
 }
 
 /// The batches of an update between two polls for a cancellation.
@@ -266,5 +288,43 @@ pub(crate) fn update_graph_block(
             // at the same address.
             unsafe { graph_update::update_edges(level, &rows, edges, &settings) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::entry_block::FiberRun;
+
+    #[test]
+    fn ranges_of_batches_have_every_entry_once_even_if_batches_get_shorter() {
+        let run = |fiber_row: u32, start: u32, len: u32| FiberRun {
+            fiber_row,
+            start,
+            len,
+        };
+        let runs = [run(0, 0, 100), run(1, 100, 7), run(2, 107, 61)];
+        let mut visits = vec![0; 168];
+        for (k, max_len) in [32, 5, 16, 1].into_iter().enumerate() {
+            let whole = |run: FiberRun| FiberBatch {
+                run,
+                first: run.len / 3,
+                len: run.len,
+            };
+            let mut batches: Vec<FiberBatch> =
+                runs.iter().flat_map(|&r| whole(r).pieces(32)).collect();
+            select_batches(
+                &mut batches,
+                &(k as f64 / 4.0..(k + 1) as f64 / 4.0),
+                max_len,
+            );
+            for b in batches {
+                assert!(b.len() >= 1 && b.len() <= max_len);
+                for i in 0..b.len {
+                    visits[(b.run.start + (b.first + i) % b.run.len) as usize] += 1;
+                }
+            }
+        }
+        assert!(visits.iter().all(|&v| v == 1), "{visits:?}");
     }
 }

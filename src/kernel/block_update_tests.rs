@@ -371,6 +371,7 @@ impl Case {
             prior_means: &priors,
             core_update_interval: 1,
             penalties: &penalties,
+            batch_len: LIMIT,
             max_batch_len: LIMIT,
             curvature_direction: &steepest,
             curvature: STEEPNESS as f32,
@@ -379,7 +380,7 @@ impl Case {
         };
         let mut access: Vec<RowsMut<'_>> =
             rows.iter_mut().map(|r| RowsMut::of_replica(r)).collect();
-        let met = update_block(
+        let squares = update_block(
             &self.block,
             &layout,
             &mut core,
@@ -400,8 +401,9 @@ impl Case {
             far < 2e-4 * (1.0 + b.abs()) || (far < near && at_prior)
         };
         assert!(
-            (met - met_squares).abs() < 2e-3 * (1.0 + met_squares),
-            "{met} {met_squares}: {context}"
+            (squares - met_squares).abs() < 2e-3 * (1.0 + met_squares),
+            "{} {met_squares}: {context}",
+            squares
         );
         for m in 0..order {
             for (i, row) in rows[m].chunks_exact(padded_len(ranks[m])).enumerate() {

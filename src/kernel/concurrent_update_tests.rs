@@ -42,6 +42,7 @@ fn update(block: &EntryBlock, rows: &mut [RowsMut<'_>]) -> Vec<f32> {
         core_update_interval: 1,
         penalties: &[&[0.1f32; 4][..]; 3],
         prior_means: &[&[0.0f32; LANES][..]; 3],
+        batch_len: 2,
         max_batch_len: 2,
         curvature_direction: &[0.0; LANES],
         curvature: 0.0,

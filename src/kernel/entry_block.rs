@@ -37,6 +37,15 @@ impl FiberBatch {
         self.len as usize
     }
 
+    /// Cuts the batch evenly into batches of at most `max_len` entries.
+    pub(super) fn pieces(self, max_len: usize) -> impl Iterator<Item = FiberBatch> {
+        even_pieces(self.len, max_len).map(move |Range { start, end }| FiberBatch {
+            run: self.run,
+            first: rotated(start, self.first, self.run.len),
+            len: end - start,
+        })
+    }
+
     /// Returns the records of the batch in `block` as two slices: up to the end of the run, and from its start.
     #[inline]
     pub(super) fn record_slices<'a>(&self, block: &'a EntryBlock) -> [&'a [u32]; 2] {
@@ -446,17 +455,13 @@ impl EntryBlock {
         batches.clear();
         let mut stream = RandomStream::new(stream_id);
         for &run in &self.runs {
-            let count = run.len.div_ceil(max_len as u32);
             let rotation = stream.below(u64::from(run.len)) as u32;
-            let cut = |k: u32| (u64::from(run.len) * u64::from(k) / u64::from(count)) as u32;
-            for k in 0..count {
-                let Range { start, end } = cut(k)..cut(k + 1);
-                batches.push(FiberBatch {
-                    run,
-                    first: rotated(start, rotation, run.len),
-                    len: end - start,
-                });
-            }
+            let whole = FiberBatch {
+                run,
+                first: rotation,
+                len: run.len,
+            };
+            batches.extend(whole.pieces(max_len));
         }
         for i in (1..batches.len()).rev() {
             batches.swap(i, stream.below(i as u64 + 1) as usize);
@@ -481,6 +486,13 @@ fn subtract_from_run(
         let value = f64::from(original) - (fiber_bias + sum);
         record[biases.len()] = (value as f32).to_bits();
     }
+}
+
+/// Cuts `0..len` evenly into ranges of at most `max_len` positions.
+fn even_pieces(len: u32, max_len: usize) -> impl Iterator<Item = Range<u32>> {
+    let count = len.div_ceil(max_len as u32);
+    let cut = move |k: u32| (u64::from(len) * u64::from(k) / u64::from(count)) as u32;
+    (0..count).map(move |k| cut(k)..cut(k + 1))
 }
 
 /// Returns `position` moved by `rotation` in a cycle of `len` positions; both are below `len`, which may exceed 2^31.

@@ -80,6 +80,8 @@ pub(super) struct BlockedState {
     pub passes_per_epoch: u64,
     /// Mean squared error of the last pass.
     pub last_pass_error: f64,
+    /// Divergence of the replicas in the last pass, as a fraction of it.
+    pub last_pass_divergence: f64,
 }
 
 impl Default for BlockedState {
@@ -88,6 +90,7 @@ impl Default for BlockedState {
         BlockedState {
             passes_per_epoch: 16,
             last_pass_error: f64::INFINITY,
+            last_pass_divergence: 0.0,
         }
     }
 }

@@ -51,7 +51,7 @@ impl Progress {
     }
 
     /// Returns all fields under their names in a checkpoint.
-    fn fields(&mut self) -> [(&'static str, Field<'_>); 12] {
+    fn fields(&mut self) -> [(&'static str, Field<'_>); 13] {
         let blocked = &mut self.algorithm.blocked;
         [
             ("epoch", Field::Integer(&mut self.epoch)),
@@ -65,6 +65,10 @@ impl Progress {
             ("since_best", Field::Integer(&mut self.epochs_since_best)),
             ("sweeps", Field::Integer(&mut blocked.passes_per_epoch)),
             ("sweep_error", Field::Real(&mut blocked.last_pass_error)),
+            (
+                "pass_divergence",
+                Field::Real(&mut blocked.last_pass_divergence),
+            ),
             ("data", Field::Integer(&mut self.data_fingerprint)),
         ]
     }
@@ -94,7 +98,7 @@ impl Progress {
         let fields = Progress::new().fields().map(|(name, _)| name);
         let later = [&OPTIONS_ADDED_LATER[..], &CHANGEABLE_OPTIONS].concat();
         let mut lacks = missing(&later, &options, &saved.options);
-        lacks.extend(missing(&[], &fields, &saved.state));
+        lacks.extend(missing(&FIELDS_ADDED_LATER, &fields, &saved.state));
         let unknown_options = lines(&saved.options).filter(|(name, value)| {
             !options.contains(name) && !is_ignored(&REMOVED_OPTIONS, name, value)
         });
@@ -174,6 +178,9 @@ const CHANGEABLE_OPTIONS: [&str; 7] = [
 /// Options that checkpoints of earlier versions lack and whose defaults mean what those versions did. Later options that
 /// alter the course of a fit do not belong here.
 const OPTIONS_ADDED_LATER: [&str; 2] = ["burn_in", "valid_fraction"];
+
+/// Fields that checkpoints of earlier versions lack and whose defaults suit a fit that is resumed from them.
+const FIELDS_ADDED_LATER: [&str; 1] = ["pass_divergence"];
 
 /// Options that checkpoints of earlier versions have and this version does not. A fit is resumed only if each of their
 /// elements has the given value, or `auto`. Those without a value play no part after the start of a fit: the weights of

@@ -40,20 +40,24 @@ fn noiseless_planted_models_are_recovered() {
         o.model = model;
         // CP has local minima in which two components fit three planted ones, also with per-entry SGD. One of
         // eight seeds finds the global minimum. The first that does is enough, so one that is known to comes first.
-        let starts: &[u64] = if model == ModelKind::Cp {
-            &[5, 0, 1, 2, 3, 4, 6, 7]
+        // Tucker models are found from most starts: three of the first five, so that the test ends after three.
+        let (starts, required): (&[u64], usize) = if model == ModelKind::Cp {
+            (&[5, 0, 1, 2, 3, 4, 6, 7], 1)
         } else {
-            &[0]
+            (&[0, 1, 2, 3, 4], 3)
         };
-        let mut errors = Vec::new();
-        let is_recovered = starts.iter().any(|&seed| {
+        let (mut errors, mut recovered) = (Vec::new(), 0);
+        for &seed in starts {
             o.seed = seed;
             let error = fit_planted(&data, &o, false).1.test_rmse / standard_deviation(&data.test);
             errors.push(error);
-            error < 0.02
-        });
+            recovered += usize::from(error < 0.02);
+            if recovered == required {
+                break;
+            }
+        }
         println!("{name}: relative errors {errors:?}");
-        assert!(is_recovered, "{name}: {errors:?}");
+        assert!(recovered == required, "{name}: {errors:?}");
     }
 }
 

@@ -16,6 +16,7 @@ mod bench;
 mod cancel_latency;
 mod clusters;
 mod commands;
+mod convergence;
 mod demo;
 mod derived_ids;
 #[cfg(target_os = "linux")]

@@ -2,6 +2,7 @@
 
 use std::array;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use super::batch_limit::max_stable_batch_len;
 use super::context::{PassContext, ThreadScratch};
@@ -142,6 +143,7 @@ impl PassContext<'_> {
         });
         let settings = BlockUpdateSettings {
             core_eta: self.epoch.core_eta,
+            batch_len: self.batch_len_of_epoch(index, limit.max_len),
             max_batch_len: limit.max_len,
             curvature_direction: &self.epoch.fiber_steepest.direction,
             curvature: limit.steepness,
@@ -159,6 +161,19 @@ impl PassContext<'_> {
         )?;
         replicas.total_weight += block.total_weight() * self.pass.fraction();
         Ok(())
+    }
+
+    /// Returns the number of entries at which the runs of a block are cut into batches in this epoch: the longest stable
+    /// batches of its first update.
+    fn batch_len_of_epoch(&self, block: usize, max_stable_len: usize) -> usize {
+        let batch_len = &self.batch_lens[block];
+        match batch_len.load(Ordering::Relaxed) {
+            0 => {
+                batch_len.store(max_stable_len as u32, Ordering::Relaxed);
+                max_stable_len
+            }
+            len => len as usize,
+        }
     }
 
     /// Updates with the matrix entries that go with a tensor block.
@@ -258,6 +273,7 @@ impl PassContext<'_> {
         let prior_means: [&[f32]; 2] = [&self.inputs.data.prior_means[data.mode], &data.prior_mean];
         let limit = &self.epoch.matrix_batch_limits[m];
         let settings = BlockUpdateSettings {
+            batch_len: limit.max_len,
             max_batch_len: limit.max_len,
             curvature_direction: &limit.steepest,
             curvature: limit.steepness,

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::RwLock;
+use std::sync::atomic::AtomicU32;
 
 use super::class_groups::ClassGroup;
 use super::epoch_settings::EpochSettings;
@@ -10,10 +11,12 @@ use super::merge_interval::UNITS_PER_BLOCK;
 use super::parameters::Parameters;
 use super::replica_divergence::SampleKernel;
 use super::replicas::BlockReplicas;
+use super::row_merge::DeltaWeights;
 use super::strata::Stratum;
 use super::task_order::RoundTasks;
 use crate::kernel::{BlockScratch, BlockUpdateSettings, CoreLayout, MAX_BATCH_LEN};
 use crate::progress::StopFlag;
+use crate::random::splitmix64;
 use crate::simd::AlignedVec;
 use crate::solver::stream_ids;
 
@@ -27,6 +30,8 @@ pub(super) struct PartialPass {
     pub class_groups: Vec<ClassGroup>,
     /// For each direction of the core, the factor of summed deltas.
     pub core_merge_factors: Vec<f32>,
+    /// The merges from this position on give all blocks equal weights.
+    pub first_equal_merge: usize,
 }
 
 impl PartialPass {
@@ -52,6 +57,9 @@ pub(super) struct PassContext<'a> {
     pub epoch: &'a EpochSettings<'a>,
     pub pass: &'a PartialPass,
     pub tasks: &'a RoundTasks,
+    /// For each tensor block, the number of entries at which its runs are cut into batches in this epoch; 0 before its first
+    /// update.
+    pub batch_lens: &'a [AtomicU32],
     /// Ends updates early.
     pub stop: &'a StopFlag,
 }
@@ -81,11 +89,24 @@ impl PassContext<'_> {
             core_update_interval: 1,
             penalties,
             prior_means,
+            batch_len: MAX_BATCH_LEN,
             max_batch_len: MAX_BATCH_LEN,
             curvature_direction: &[],
             curvature: 0.0,
             batch_range: 0.0..1.0,
             stop: self.stop,
+        }
+    }
+
+    /// Returns the weights of the blocks' deltas in the merge at `position` among those of the pass.
+    pub(super) fn delta_weights(&self, position: usize) -> DeltaWeights {
+        if position >= self.pass.first_equal_merge {
+            return DeltaWeights::Equal;
+        }
+        let merge = (self.pass.units.start * self.pass.strata.len() + position) as u64;
+        let first = splitmix64(self.epoch.stream_key ^ merge) % self.replicas.len() as u64;
+        DeltaWeights::Sequential {
+            first: first as usize,
         }
     }
 

@@ -1,14 +1,22 @@
 //! Merging deltas of replicas according to the curvature of the loss.
 //!
-//! The blocks of a stratum start from the same parameters, and each changes its own replicas. Processed one after the
-//! other, they would have come further. Along a direction in which the loss has curvature c (the mean squared derivative of
-//! the prediction along this direction, times the weight of the entries), n updates with learning rate eta close about
-//! 1 - exp(-eta c n) of the distance to the minimum. Along a direction in which one block alone reaches the minimum, the
-//! deltas of the blocks must be averaged. Along a direction in which it hardly progresses, they must be added. Averaging
-//! everywhere would slow down what is slow already; adding everywhere would overshoot where the curvature is high.
+//! The blocks of a stratum start from the same parameters, and each changes its own replicas. What would have become of the
+//! parameters if the blocks had been processed one after the other? Along a direction in which the loss has curvature c (the
+//! mean squared derivative of the prediction along this direction, times the weight of the entries), n updates with learning
+//! rate eta leave exp(-eta c n) of an earlier delta. So the delta d_j of block j counts with the weight exp(-eta c N_j), where
+//! N_j is the number of entries of the blocks after it. Along flat directions all deltas are added; along steep ones the
+//! delta of the last block alone remains.
 //!
-//! So the sum of the deltas is multiplied, along each direction, by the progress of n sequential updates divided by the
-//! summed progress of n / m blocks of m updates each ([`merge_factor`]).
+//! These weights keep the progress of sequential SGD, and also its noise
+//! ([`DeltaWeights::Sequential`](super::row_merge::DeltaWeights)). The noise matters: it is what makes a fit leave the plateau
+//! around a symmetric start. Where it does not, as for the core, and at the end of an epoch, where it is part of the error,
+//! all blocks have the mean of these weights. For blocks of m entries and n entries in total the mean is
+//! (1 - exp(-eta c n)) / (1 - exp(-eta c m)) divided by the number of blocks: the progress of n sequential updates, divided by
+//! the summed progress of the blocks ([`merge_factor`]).
+//!
+//! The weights assume a fixed curvature. It is measured at the start of an epoch and multiplied by a safety factor
+//! ([`CURVATURE_SAFETY_FACTOR`]): the weight of the last block is 1 in any case, so too high a curvature cannot make a merge
+//! overshoot, too low a curvature can.
 
 // One index runs over several arrays.
 #![allow(clippy::needless_range_loop)]
@@ -62,18 +70,31 @@ pub(super) fn merge_factor(curvature: f32, eta: f32, entries: EntryCounts) -> f3
 /// Returns (1 - exp(-x)) / x: the distance closed, relative to continuing with the initial speed.
 #[inline]
 fn relative_progress(x: f32) -> f32 {
-    // exp(-x) = 2^-(whole + rest) with the rest in [0, 1) by its Taylor series: accurate enough, and it vectorizes.
+    if x < 0.01 {
+        1.0 - 0.5 * x
+    } else {
+        (1.0 - exp_minus(x)) / x
+    }
+}
+
+/// Returns the fraction of an earlier delta that later updates along a direction leave. `eta_curvature` is the product of the
+/// learning rate, the measured curvature and the number of updates.
+#[inline]
+pub(super) fn remaining_fraction(eta_curvature: f32) -> f32 {
+    exp_minus(CURVATURE_SAFETY_FACTOR * eta_curvature)
+}
+
+/// Returns exp(-x) for x >= 0.
+#[inline]
+fn exp_minus(x: f32) -> f32 {
+    // 2^-(whole + rest) with the rest in [0, 1) by its Taylor series: accurate enough, and it vectorizes.
     let y = (x * std::f32::consts::LOG2_E).min(100.0);
     let whole = y as u32 as f32;
     let rest = (whole - y) * std::f32::consts::LN_2;
     let power = f32::from_bits((127 - whole as u32) << 23);
     let series =
         1.0 + rest * (1.0 + rest * (0.5 + rest * (1.0 / 6.0 + rest * (1.0 / 24.0 + rest / 120.0))));
-    if x < 0.01 {
-        1.0 - 0.5 * x
-    } else {
-        (1.0 - power * series) / x
-    }
+    power * series
 }
 
 impl CurvatureBasis {

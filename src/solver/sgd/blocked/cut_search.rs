@@ -20,9 +20,8 @@ const MAX_REPLICA_BYTES: usize = 256 << 10;
 const TARGET_PARTS: usize = 16;
 
 /// Blocks that run at the same time at most, if they are long. Each has replicas of its own. The more replicas are merged, the
-/// more their summed deltas overshoot along directions whose curvature is underestimated: a fit of 80 million entries with the
-/// preset `paper` diverges with 61 replicas and converges with 32 (docs/notes/performance.md).
-pub(super) const MAX_REPLICAS: usize = 32;
+/// more entries are between two merges, and the slower a fit converges (docs/notes/convergence.md).
+pub(super) const MAX_REPLICAS: usize = 16;
 
 /// Parts per axis at most.
 const MAX_PARTS: usize = 128;
@@ -268,7 +267,7 @@ mod tests {
         let c = cut(&[480_000, 18_000, 74], 10_000_000, 12, CoreKind::Full);
         assert_eq!((c.fiber_mode, c.parts_per_axis), (Some(2), 48));
         let c = cut(&[200_000, 18_000, 74], 80_000_000, 12, CoreKind::Full);
-        assert_eq!((c.fiber_mode, c.parts_per_axis), (Some(2), 27));
+        assert_eq!((c.fiber_mode, c.parts_per_axis), (Some(2), 32));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One epoch: all threads run the strata of each partial pass, with barriers and merges in between.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use super::class_update::ClassGroupRunner;
@@ -90,6 +90,8 @@ struct EpochRun<'a> {
     threads: usize,
     barrier: Barrier,
     tasks: RoundTasks,
+    /// For each tensor block, the number of entries of its batches in this epoch.
+    batch_lens: Vec<AtomicU32>,
     merge_tasks: Vec<MergeTask>,
     /// Index of the next merge task.
     next_merge_task: AtomicUsize,
@@ -121,8 +123,7 @@ impl<'a> EpochRun<'a> {
     ) -> Self {
         let blocking = &inputs.plan.blocking;
         let max_passes = max_passes_per_epoch(inputs.data, inputs.plan, inputs.options);
-        let passes_per_epoch = interval.passes_per_epoch.min(max_passes);
-        let first_pass = new_pass(inputs, settings, 0, passes_per_epoch);
+        let first_pass = new_pass(inputs, settings, 0, &interval, max_passes);
         let class_runner = inputs.data.tensor.classes().map(|classes| {
             let max_blocks = settings.max_group_blocks;
             ClassGroupRunner::new(classes, &parameters.factors, max_blocks, threads)
@@ -141,6 +142,9 @@ impl<'a> EpochRun<'a> {
                 blocking.axes,
                 blocking.parts_per_axis,
             ),
+            batch_lens: (0..inputs.data.tensor.blocks().len())
+                .map(|_| AtomicU32::new(0))
+                .collect(),
             merge_tasks: merge_tasks(inputs.plan, parameters),
             next_merge_task: AtomicUsize::new(0),
             max_passes,
@@ -241,11 +245,12 @@ impl<'a> EpochRun<'a> {
                 epoch: self.settings,
                 pass: &pass,
                 tasks: &self.tasks,
+                batch_lens: &self.batch_lens,
                 stop: worker.stop,
             };
             // A pass with class groups has no strata that share a merge, so `position` is also the index of the stratum.
-            let runs = merge_runs(&pass.strata, self.inputs.plan.strata_per_merge);
-            for (position, strata) in runs.enumerate() {
+            let strata_per_merge = self.inputs.plan.strata_per_merge;
+            for (position, strata) in merge_runs(&pass.strata, strata_per_merge).enumerate() {
                 let proceed = match strata[0] {
                     Stratum::ClassGroup { group } => self.run_class_group(
                         &context,
@@ -337,8 +342,9 @@ impl<'a> EpochRun<'a> {
             return Ok(proceed);
         }
         let merge = trace::span(SpanKind::Merge);
+        let weights = context.delta_weights(position);
         run_shared_tasks(&self.next_merge_task, self.merge_tasks.len(), |t| {
-            context.merge(self.merge_tasks[t])
+            context.merge(self.merge_tasks[t], weights)
         })?;
         drop(merge);
         Ok(self.wait(|| {
@@ -358,11 +364,16 @@ impl<'a> EpochRun<'a> {
         let statistics = std::mem::take(&mut progress.statistics);
         progress.interval.adapt(&statistics, self.max_passes);
         progress.squared_error += statistics.squared_error;
-        let passes_per_epoch = progress.interval.passes_per_epoch.min(self.max_passes);
         let mut next = self.passes[(number + 1) % 2]
             .write()
             .unwrap_or_else(|e| e.into_inner());
-        *next = new_pass(self.inputs, self.settings, pass.units.end, passes_per_epoch);
+        *next = new_pass(
+            self.inputs,
+            self.settings,
+            pass.units.end,
+            &progress.interval,
+            self.max_passes,
+        );
         self.penalize_core(&next, &mut progress);
         self.prepare_stratum(&next, 0);
     }

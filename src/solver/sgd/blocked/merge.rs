@@ -4,10 +4,10 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::context::PassContext;
-use super::curvature_basis::{EntryCounts, MergeScratch};
 use super::parameters::Parameters;
 use super::plan::BlockingPlan;
 use super::replicas::Replica;
+use super::row_merge::{DeltaWeights, RowMerge, sum_deltas};
 use crate::error::Result;
 use crate::kernel::PartRefMut;
 use crate::try_alloc::{CORE_ENTRIES, try_zeroed};
@@ -51,9 +51,12 @@ pub(super) fn merge_tasks(plan: &BlockingPlan, parameters: &Parameters<'_>) -> V
 }
 
 impl PassContext<'_> {
-    /// Merges one part of a replicated factor. The deltas of a row are added in block order, and the sum is scaled
-    /// according to the curvature.
-    pub(super) fn merge(&self, MergeTask { target, part }: MergeTask) -> Result<()> {
+    /// Merges one part of a replicated factor. The deltas of a row have `weights`; those of the core have equal weights.
+    pub(super) fn merge(
+        &self,
+        MergeTask { target, part }: MergeTask,
+        weights: DeltaWeights,
+    ) -> Result<()> {
         let blocks: Vec<_> = self
             .replicas
             .iter()
@@ -83,16 +86,12 @@ impl PassContext<'_> {
             ),
         };
         let eta = self.epoch.eta * self.pass.fraction() as f32;
-        let stride = rows.stride();
         let mut guard = rows.borrow_part_mut(part);
-        let mut delta = vec![0.0f32; stride];
-        let mut scratch = MergeScratch::default();
+        let mut merge = RowMerge::new(basis, eta, weights);
         for &row in rows.partition().rows_of(part) {
-            let current = guard.row_mut(row);
-            if let Some(entries) = sum_deltas(&replicas, row as usize, current, &mut delta) {
-                let penalty = penalties[row as usize];
-                basis.merge_row(&mut delta, eta, penalty, entries, &mut scratch);
-                self.add_delta(current, &delta);
+            let (current, penalty) = (guard.row_mut(row), penalties[row as usize]);
+            if let Some(delta) = merge.merged_delta(&replicas, row as usize, current, penalty) {
+                self.add_delta(current, delta);
             }
         }
         Ok(())
@@ -146,32 +145,4 @@ impl PassContext<'_> {
             row[j] = regularizer.bounded(row[j] + delta[j]);
         }
     }
-}
-
-/// Sums the deltas of all replicas of a row against its current value. Returns the number of entries behind them, and the
-/// entry-weighted mean of that number per replica; `None` if no replica saw an entry.
-#[inline]
-fn sum_deltas(
-    replicas: &[&Replica],
-    row: usize,
-    current: &[f32],
-    delta: &mut [f32],
-) -> Option<EntryCounts> {
-    let delta = &mut delta[..current.len()];
-    let (mut total, mut squares) = (0.0f64, 0.0f64);
-    delta.fill(0.0);
-    for replica in replicas {
-        let count = f64::from(replica.entry_counts[row]);
-        if count > 0.0 {
-            let replica = &replica.rows[row * current.len()..][..current.len()];
-            for j in 0..current.len() {
-                delta[j] += replica[j] - current[j];
-            }
-            (total, squares) = (total + count, squares + count * count);
-        }
-    }
-    (total > 0.0).then_some(EntryCounts {
-        total: total as f32,
-        per_replica: (squares / total) as f32,
-    })
 }

@@ -24,10 +24,10 @@ const HIGH_DIVERGENCE: f64 = 0.006;
 const LOW_DIVERGENCE: f64 = 0.0035;
 
 /// Relative decrease of the mean squared error per pass above which replicas are merged more often.
-const FAST_DECREASE: f64 = 0.03;
+const FAST_DECREASE: f64 = 0.01;
 
 /// Relative decrease below which replicas are merged less often.
-const SLOW_DECREASE: f64 = 0.01;
+const SLOW_DECREASE: f64 = 0.003;
 
 /// Factors by which the number of passes grows and shrinks.
 const PASS_GROWTH: usize = 4;
@@ -49,6 +49,8 @@ pub(in crate::solver) struct MergeInterval {
     pub passes_per_epoch: usize,
     /// Mean squared error of the last pass.
     pub last_error: f64,
+    /// Divergence of the replicas in the last pass, as a fraction of the mean squared error.
+    pub last_divergence: f64,
 }
 
 impl From<BlockedState> for MergeInterval {
@@ -56,6 +58,7 @@ impl From<BlockedState> for MergeInterval {
         MergeInterval {
             passes_per_epoch: state.passes_per_epoch as usize,
             last_error: state.last_pass_error,
+            last_divergence: state.last_pass_divergence,
         }
     }
 }
@@ -65,6 +68,7 @@ impl From<MergeInterval> for BlockedState {
         BlockedState {
             passes_per_epoch: interval.passes_per_epoch as u64,
             last_pass_error: interval.last_error,
+            last_pass_divergence: interval.last_divergence,
         }
     }
 }
@@ -135,12 +139,18 @@ fn power_of_two_below(x: usize) -> usize {
 }
 
 impl MergeInterval {
+    /// Whether replicas differ so little that merges may keep the noise of one of them: it adds up to the divergence to the
+    /// mean squared error.
+    pub(super) fn tolerates_noise(&self) -> bool {
+        self.last_divergence < HIGH_DIVERGENCE
+    }
+
     /// Adapts the interval after a pass: shorter if replicas diverged or the error fell fast, longer if neither.
     pub(super) fn adapt(&mut self, pass: &PassStatistics, max_passes: usize) {
         let error = (pass.squared_error / pass.total_weight).max(f64::MIN_POSITIVE);
         let divergence = pass.divergence / pass.merges / error;
         let decrease = 1.0 - error / self.last_error;
-        self.last_error = error;
+        (self.last_error, self.last_divergence) = (error, divergence);
         let passes = self.passes_per_epoch.min(max_passes);
         if divergence > HIGH_DIVERGENCE || decrease > FAST_DECREASE {
             self.passes_per_epoch = (passes * PASS_GROWTH).min(max_passes);

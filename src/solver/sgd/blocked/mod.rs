@@ -68,6 +68,7 @@ mod pass;
 mod plan;
 mod replica_divergence;
 mod replicas;
+mod row_merge;
 mod strata;
 mod task_order;
 mod tree_reduce;

@@ -5,19 +5,29 @@ use super::context::PartialPass;
 use super::curvature_basis::EntryCounts;
 use super::epoch_settings::EpochSettings;
 use super::fit_inputs::FitInputs;
-use super::merge_interval::UNITS_PER_BLOCK;
+use super::merge_interval::{MergeInterval, UNITS_PER_BLOCK};
 use super::plan::MatrixPlacement;
-use super::strata::{MatrixStrata, Stratum, TensorStrata, shuffled_strata};
+use super::strata::{MatrixStrata, Stratum, TensorStrata, merge_runs, shuffled_strata};
 use crate::solver::stream_ids;
 
-/// Creates the pass that starts at unit `start` of each block, with 1 / `passes_per_epoch` of the entries.
+/// Blocks of a stratum from which on merges may have the weights of sequential blocks: the mean of fewer blocks has enough noise
+/// of its own.
+const MIN_SEQUENTIAL_BLOCKS: usize = 8;
+
+/// Merges at the end of an epoch that give all blocks equal weights, at most. A few suffice: along steep directions each
+/// forgets most of the earlier deltas.
+const MAX_EQUAL_MERGES: usize = 8;
+
+/// Creates the pass that starts at unit `start` of each block. There are at most `max_passes` per epoch.
 pub(super) fn new_pass(
     inputs: &FitInputs<'_>,
     epoch: &EpochSettings<'_>,
     start: usize,
-    passes_per_epoch: usize,
+    interval: &MergeInterval,
+    max_passes: usize,
 ) -> PartialPass {
     let FitInputs { data, plan, .. } = inputs;
+    let passes_per_epoch = interval.passes_per_epoch.min(max_passes);
     let end = (start + UNITS_PER_BLOCK / passes_per_epoch).min(UNITS_PER_BLOCK);
     // All blocks have nearly the same number of entries.
     let entries = data.tensor.len() as f64 * (end - start) as f64 / UNITS_PER_BLOCK as f64;
@@ -34,11 +44,22 @@ pub(super) fn new_pass(
         }
         None => Vec::new(),
     };
+    let strata = strata_of_pass(inputs, epoch, start, class_groups.len());
     PartialPass {
         units: start..end,
-        strata: strata_of_pass(inputs, epoch, start, class_groups.len()),
         core_merge_factors: epoch.core_merge_factors(data, entries),
         class_groups,
+        first_equal_merge: if plan.blocks_per_stratum < MIN_SEQUENTIAL_BLOCKS
+            || !interval.tolerates_noise()
+        {
+            0
+        } else if end < UNITS_PER_BLOCK {
+            usize::MAX
+        } else {
+            let merges = merge_runs(&strata, plan.strata_per_merge).count();
+            merges - MAX_EQUAL_MERGES.min(merges.div_ceil(2))
+        },
+        strata,
     }
 }
 

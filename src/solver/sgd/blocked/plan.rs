@@ -333,9 +333,9 @@ mod tests {
             (1, 2, 1),
             (7, 2, 7),
             (16, 3, 16),
-            (48, 2, 24),
-            (64, 2, 32),
-            (48, 3, 24),
+            (48, 2, 16),
+            (64, 2, 16),
+            (48, 3, 16),
         ] {
             let plan = plan(parts, axes);
             assert_eq!(plan.blocks_per_stratum, blocks_per_stratum);
