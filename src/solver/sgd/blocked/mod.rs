@@ -11,8 +11,9 @@
 //!   different parts of every cut mode (`BlockingPlan::block`, `strata`). Matrices and graphs that no tensor block covers have
 //!   strata of their own.
 //! - The core, the rows of uncut modes and the columns of small matrices are *replicated* for every block (`replicas`) and merged
-//!   after one or more strata (`merge`). Along each direction the merged delta lies between the mean and the sum of the
-//!   blocks' deltas, depending on the curvature of the loss (`curvature`, `curvature_basis`, `core_merge`).
+//!   after one or more strata (`merge`), as if the blocks had been processed one after the other: the blocks' deltas are
+//!   added along flat directions of the loss, and averaged, or reduced to that of one block, along steep ones (`curvature`,
+//!   `curvature_basis`, `core_merge`, `row_merge`).
 //! - An *epoch* is one or more *partial passes* over all strata (`pass`). The more replicas diverge, the more passes there are, and
 //!   the shorter is the interval between merges (`merge_interval`, `replica_divergence`).
 //! - If hardly any two entries share a row, entries are in *conflict-free classes* instead of blocks: only the core is
