@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::format::{CooView, RowMap, Values};
 use crate::kernel::EntryChunk;
-use crate::try_alloc::try_reserve;
+use crate::try_alloc::{try_reserve, try_with_capacity};
 
 /// The entries of one tensor or matrix of a problem, in the columns they came in.
 pub struct EntrySource<'a> {
@@ -82,7 +82,8 @@ impl<'a> EntrySource<'a> {
                 self.read_entries(maps, listed, zeros, offset, chunk)
             }
             Some(is_selected) => {
-                let selected: Vec<usize> = range.filter(|&i| is_selected(i)).collect();
+                let mut selected: Vec<usize> = try_with_capacity(range.len(), "entries")?;
+                selected.extend(range.filter(|&i| is_selected(i)));
                 let listed = selected.partition_point(|&i| i < observed);
                 let (listed, zeros) = selected.split_at(listed);
                 let [listed, zeros] = [listed, zeros].map(|numbers| numbers.iter().copied());
