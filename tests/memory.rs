@@ -1,5 +1,6 @@
-//! Peak memory: text conversion is independent of the length of the text, and problems depend on the used rows only. This
-//! is a single test in a process of its own, since the peak of a process never falls.
+//! Peak memory: text conversion is independent of the length of the text, problems depend on the used rows only, and fits
+//! keep a bounded number of copies of rows and entries. This is a single test in a process of its own, since the peak is
+//! that of the process.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -10,18 +11,35 @@ use std::io::{self, Read};
 use common::Scratch;
 use s3cmtf::format::{CooFile, Input, OpenMode, TextOptions, convert};
 use s3cmtf::generate::{GenerateOptions, generate};
+use s3cmtf::options::Options;
 use s3cmtf::problem::{EntryChunk, Problem};
+use s3cmtf::solver::{FitInput, fit};
 
-/// Returns the peak resident memory of this process in bytes.
-fn peak_bytes() -> u64 {
+/// Returns a size of this process in bytes, such as `VmHWM`, its peak resident memory.
+fn process_bytes(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|l| l.starts_with("VmHWM:")).unwrap();
+    let line = status.lines().find(|l| l.starts_with(name)).unwrap();
     line.split_whitespace()
         .nth(1)
         .unwrap()
         .parse::<u64>()
         .unwrap()
         * 1024
+}
+
+fn peak_bytes() -> u64 {
+    process_bytes("VmHWM:")
+}
+
+/// Returns the memory in bytes that a fit of one epoch takes beyond the problem. The mapped file is resident before it.
+fn fit_bytes(problem: &Problem<'_>, options: &Options) -> u64 {
+    let mut options = options.clone();
+    (options.epochs, options.threads) = (1, 2);
+    // Resets the peak.
+    fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = process_bytes("VmRSS:");
+    fit(problem, &options, &FitInput::default(), &mut (), &()).unwrap();
+    peak_bytes() - before
 }
 
 /// Generates lines of text without storing them.
@@ -84,7 +102,7 @@ fn memory_of_conversion_and_problems_is_bounded() {
         "ten times the text took {grown} bytes more"
     );
 
-    // Modes of 100M rows with 1M entries need less than 1 GiB, including the solver's copy of the entries.
+    // Modes of 100M rows with 1M entries need less than 256 MiB, including the solver's copy of the entries.
     let options = {
         let mut o = GenerateOptions::new(&[100_000_000; 3], 1_000_000);
         o.write_truth = false;
@@ -104,5 +122,30 @@ fn memory_of_conversion_and_problems_is_bounded() {
         "peak memory with dims of 100M and 1M entries: {} MiB",
         peak >> 20
     );
-    assert!(peak < 1 << 30, "{peak}");
+    assert!(peak < 1 << 28, "{peak}");
+    // Of a second copy of the entries, 16 bytes each, there is only a quarter while they are sorted into blocks.
+    let mut options = GenerateOptions::new(&[2_000, 1_000, 50], 4_000_000);
+    options.write_truth = false;
+    let generated = generate(dir.path(), &options, &()).unwrap();
+    let file = CooFile::open(&generated.train.0, OpenMode::Mapped).unwrap();
+    let problem = Problem::builder(file.view()).build(&()).unwrap();
+    let mut o = Options::preset("paper").unwrap();
+    o.rank = vec![4];
+    let per_entry = fit_bytes(&problem, &o) as f64 / 4e6;
+    println!("fit of many entries: {per_entry:.1} bytes per entry");
+    assert!(per_entry < 22.0, "{per_entry} bytes per entry");
+
+    // Rows of rank 10 take 64 bytes with their padding. A fit has the model, a copy without padding, counts and biases; the
+    // Gibbs chain that it starts from has the model and means of one mode.
+    let mut options = GenerateOptions::new(&[100_000_000; 3], 300_000);
+    options.write_truth = false;
+    let generated = generate(dir.path(), &options, &()).unwrap();
+    let file = CooFile::open(&generated.train.0, OpenMode::Mapped).unwrap();
+    let problem = Problem::builder(file.view()).build(&()).unwrap();
+    let rows: usize = problem.modes().iter().map(|m| m.rows().len()).sum();
+    let mut o = Options::default();
+    o.rank = vec![10];
+    let per_row = fit_bytes(&problem, &o) as f64 / rows as f64;
+    println!("fit of many rows: {per_row:.1} bytes per row");
+    assert!(per_row < 200.0, "{per_row} bytes per row");
 }

@@ -48,7 +48,7 @@ pub fn check_same_data(model: &Model, other: &Model) -> Result<()> {
             continue;
         }
         let trained = |m: &crate::model::ModelMode| -> Vec<u32> {
-            let rows = m.rows.indices().zip(&m.counts);
+            let rows = m.rows.indices().zip(m.counts.iter());
             rows.filter(|(_, count)| **count > 0)
                 .map(|(row, _)| row)
                 .collect()

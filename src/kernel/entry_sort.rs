@@ -75,6 +75,13 @@ impl SortedChunk {
         Ok(SortedChunk { records, starts })
     }
 
+    /// Frees the records of block `first` and of all blocks after it.
+    pub(crate) fn truncate(&mut self, spec: &BlockingSpec, first: usize) {
+        let len = self.starts[first] as usize * spec.full_record_words();
+        self.records.truncate(len);
+        self.records.shrink_to_fit();
+    }
+
     /// Returns the records of one block.
     fn block(&self, spec: &BlockingSpec, block: usize) -> &[u32] {
         let start = |b: usize| self.starts[b] as usize * spec.full_record_words();

@@ -41,7 +41,7 @@ impl Model {
         for (mode, &rank) in problem.modes().iter().zip(&ranks) {
             modes.push(ModelMode {
                 rows: mode.rows().clone(),
-                counts: try_to_vec(mode.counts(), "rows")?,
+                counts: mode.counts.clone(),
                 weights: try_to_vec(mode.weights(), "rows")?,
                 factor: FactorMatrix::zeros(mode.rows().len() + 1, rank)?,
                 biases: Vec::new(),

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::factor_matrix::FactorMatrix;
 use super::factor_model::Model;
 use super::model_file::{model_sections, read_model};
 use super::section_file::{SectionFile, values_by_key};
@@ -35,7 +34,7 @@ pub(crate) fn save_checkpoint(
     if let Some(best) = best {
         writer.add_values("best.core", &best.core);
         for (n, factor) in best.factors.iter().enumerate() {
-            writer.add_values(format!("best.mode{n}"), factor.as_slice());
+            writer.add_rows(format!("best.mode{n}"), factor);
         }
         for (n, biases) in best.biases.iter().enumerate() {
             writer.add_if_any(format!("best.biases{n}"), biases);
@@ -80,7 +79,8 @@ fn read_best(file: &SectionFile, model: &Model) -> Result<ParameterSnapshot> {
     }
     best.core.copy_from_slice(core);
     for (n, factor) in best.factors.iter_mut().enumerate() {
-        read_into(file, &format!("best.mode{n}"), factor)?;
+        let name = format!("best.mode{n}");
+        factor.copy_from_padded(section_of_len(file, &name, factor.padded_len())?);
     }
     for (n, biases) in best.biases.iter_mut().enumerate() {
         let name = format!("best.biases{n}");
@@ -91,18 +91,18 @@ fn read_best(file: &SectionFile, model: &Model) -> Result<ParameterSnapshot> {
         *biases = try_to_vec(values, "biases")?;
     }
     for (m, factor) in best.columns.iter_mut().enumerate() {
-        read_into(file, &format!("best.matrix{m}"), factor)?;
+        let target = factor.as_mut_slice()?;
+        let name = format!("best.matrix{m}");
+        target.copy_from_slice(section_of_len(file, &name, target.len())?);
     }
     Ok(best)
 }
 
-/// Copies a section into a factor matrix of the same size.
-fn read_into(file: &SectionFile, name: &str, factor: &mut FactorMatrix) -> Result<()> {
+/// Returns the floats of a section, of which there must be `len`.
+fn section_of_len<'f>(file: &'f SectionFile, name: &str, len: usize) -> Result<&'f [f32]> {
     let values = file.values::<f32>(name)?;
-    let target = factor.as_mut_slice()?;
-    if values.len() != target.len() {
+    if values.len() != len {
         return Err(file.invalid(&format!("section {name} has the wrong length")));
     }
-    target.copy_from_slice(values);
-    Ok(())
+    Ok(values)
 }

@@ -7,6 +7,7 @@ use memmap2::MmapMut;
 use crate::error::{Error, Result};
 use crate::format::FileBytes;
 use crate::simd::padded_len;
+use crate::try_alloc::try_zeroed;
 
 /// Smallest allocation, in bytes, that requests huge pages.
 #[cfg(target_os = "linux")]
@@ -139,5 +140,65 @@ impl FactorMatrix {
     pub fn padded_row(&self, i: usize) -> &[f32] {
         let stride = self.stride();
         &self.as_slice()[i * stride..(i + 1) * stride]
+    }
+}
+
+/// A copy of the rows of a factor matrix without their padding, which is 3/8 of a matrix of rank 10.
+pub(crate) struct CompactRows {
+    rank: usize,
+    values: Vec<f32>,
+}
+
+impl CompactRows {
+    /// Copies all rows of `factor`.
+    pub(crate) fn copy_of(factor: &FactorMatrix) -> Result<CompactRows> {
+        let mut copy = CompactRows {
+            rank: factor.rank,
+            values: try_zeroed(factor.rows * factor.rank, "row elements")?,
+        };
+        copy.copy_from(factor);
+        Ok(copy)
+    }
+
+    /// Overwrites these rows with those of `factor`, which must have the same shape.
+    pub(crate) fn copy_from(&mut self, factor: &FactorMatrix) {
+        self.copy_from_padded(factor.as_slice());
+    }
+
+    /// Overwrites these rows with as many padded ones.
+    pub(super) fn copy_from_padded(&mut self, padded: &[f32]) {
+        assert_eq!(padded.len(), self.padded_len());
+        let padded = padded.chunks_exact(padded_len(self.rank));
+        for (to, from) in self.values.chunks_exact_mut(self.rank).zip(padded) {
+            to.copy_from_slice(&from[..self.rank]);
+        }
+    }
+
+    /// Overwrites the rows of `factor`, which must have the same shape.
+    pub(crate) fn copy_to(&self, factor: &mut FactorMatrix) -> Result<()> {
+        assert_eq!(
+            (factor.rows * factor.rank, factor.rank),
+            (self.values.len(), self.rank)
+        );
+        let padded = factor
+            .as_mut_slice()?
+            .chunks_exact_mut(padded_len(self.rank));
+        for (to, from) in padded.zip(self.values.chunks_exact(self.rank)) {
+            let (row, padding) = to.split_at_mut(self.rank);
+            row.copy_from_slice(from);
+            // A diverged epoch may have written NaN there.
+            padding.fill(0.0);
+        }
+        Ok(())
+    }
+
+    /// Returns the number of floats of all rows with their padding.
+    pub(super) fn padded_len(&self) -> usize {
+        self.values.len() / self.rank * padded_len(self.rank)
+    }
+
+    /// Returns the rows.
+    pub(super) fn rows(&self) -> std::slice::ChunksExact<'_, f32> {
+        self.values.chunks_exact(self.rank)
     }
 }

@@ -162,7 +162,7 @@ impl Model {
         for mode in &self.modes {
             modes.push(ModelMode {
                 rows: mode.rows.clone(),
-                counts: try_to_vec(&mode.counts, "rows")?,
+                counts: mode.counts.clone(),
                 weights: try_to_vec(&mode.weights, "rows")?,
                 factor: mode.factor.try_clone()?,
                 biases: try_to_vec(&mode.biases, "biases")?,

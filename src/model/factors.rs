@@ -11,7 +11,7 @@ pub struct ModelMode {
     /// Rows that occur in the training data.
     pub rows: Arc<RowMap>,
     /// Number of tensor entries of each row.
-    pub counts: Vec<u64>,
+    pub counts: Arc<Vec<u64>>,
     /// Sum of the entry weights of each row; empty if entries have no weights.
     pub weights: Vec<f64>,
     /// One factor row per row of the mode, followed by the mean row: their mean weighted by entries. The mean row

@@ -290,7 +290,7 @@ fn read_mode(file: &SectionFile, n: usize, dim: u64, rank: usize) -> Result<Mode
         },
         biases: optional_floats(file, &format!("mode{n}.biases"), rows.len() + 1)?,
         rows,
-        counts,
+        counts: Arc::new(counts),
         weights,
         factor,
     })

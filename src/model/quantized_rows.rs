@@ -21,24 +21,33 @@ pub struct QuantizedRows {
 impl QuantizedRows {
     /// Quantizes contiguous rows of `row_len` values each.
     pub(crate) fn quantize(row_len: usize, rows: &[f32]) -> Result<QuantizedRows> {
-        let mut scales = try_with_capacity(rows.len() / row_len.max(1), "rows")?;
-        let mut quantized = try_with_capacity(rows.len(), "row elements")?;
-        for row in rows.chunks_exact(row_len) {
-            let largest = row.iter().fold(0.0f32, |m, x| m.max(x.abs()));
-            let scale = largest / MAX_QUANTIZED;
-            // A row whose scale underflows becomes a row of zeros.
-            let inverse = if scale.is_normal() { 1.0 / scale } else { 0.0 };
-            scales.push(if inverse > 0.0 { scale } else { 0.0 });
-            quantized.extend(
-                row.iter()
-                    .map(|x| (x * inverse).round().clamp(-MAX_QUANTIZED, MAX_QUANTIZED) as i16),
-            );
-        }
+        let mut all = QuantizedRows::with_capacity(row_len, rows.len() / row_len.max(1))?;
+        rows.chunks_exact(row_len).for_each(|row| all.push(row));
+        Ok(all)
+    }
+
+    /// Returns a list without rows and with memory for `rows` rows of `row_len` values each.
+    pub(crate) fn with_capacity(row_len: usize, rows: usize) -> Result<QuantizedRows> {
         Ok(QuantizedRows {
             row_len,
-            scales,
-            quantized,
+            scales: try_with_capacity(rows, "rows")?,
+            quantized: try_with_capacity(rows * row_len, "row elements")?,
         })
+    }
+
+    /// Quantizes and appends a row.
+    pub(crate) fn push(&mut self, row: &[f32]) {
+        let quantizer = Quantizer::new(row);
+        self.scales.push(quantizer.scale);
+        self.quantized
+            .extend(row.iter().map(|&x| quantizer.quantize(x)));
+    }
+
+    /// Replaces a row by what [`Self::read_row`] returns after [`Self::push`].
+    pub(crate) fn round(row: &mut [f32]) {
+        let quantizer = Quantizer::new(row);
+        row.iter_mut()
+            .for_each(|x| *x = f32::from(quantizer.quantize(*x)) * quantizer.scale);
     }
 
     /// Copies the given rows, all of the same length, into one list.
@@ -91,6 +100,31 @@ impl QuantizedRows {
     }
 }
 
+/// Quantizes the values of one row.
+struct Quantizer {
+    scale: f32,
+    /// Inverse of `scale`; 0 if that is 0.
+    inverse: f32,
+}
+
+impl Quantizer {
+    fn new(row: &[f32]) -> Quantizer {
+        let largest = row.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+        let scale = largest / MAX_QUANTIZED;
+        // A row whose scale underflows becomes a row of zeros.
+        let inverse = if scale.is_normal() { 1.0 / scale } else { 0.0 };
+        Quantizer {
+            scale: if inverse > 0.0 { scale } else { 0.0 },
+            inverse,
+        }
+    }
+
+    fn quantize(&self, x: f32) -> i16 {
+        let rounded = (x * self.inverse).round();
+        rounded.clamp(-MAX_QUANTIZED, MAX_QUANTIZED) as i16
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +144,9 @@ mod tests {
                 assert!((a - b).abs() <= largest / 65_000.0, "{row:?} {out:?}");
             }
             assert_eq!(quantized.last_value(i), out[2]);
+            let mut rounded = row.to_vec();
+            QuantizedRows::round(&mut rounded);
+            assert_eq!(rounded, out);
         }
         assert!(quantized.is_finite());
     }

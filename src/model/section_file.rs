@@ -11,8 +11,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::factor_matrix::CompactRows;
 use crate::error::{Error, Result};
 use crate::format::{AtomicFile, FileBytes, OpenMode};
+use crate::simd::padded_len;
 
 const MAGIC: [u8; 8] = *b"\x89S3MOD\r\n";
 const VERSION: u32 = 1;
@@ -36,18 +38,86 @@ pub(super) fn has_magic(path: &Path) -> bool {
         && head == MAGIC
 }
 
+/// Rows that [`Section::write`] pads at a time.
+const ROWS_PER_WRITE: usize = 1024;
+
+/// The contents of a section.
+enum Section<'a> {
+    Bytes(Cow<'a, [u8]>),
+    /// Rows that are written with padding.
+    Rows(&'a CompactRows),
+}
+
+impl Section<'_> {
+    /// Returns the number of bytes.
+    fn len(&self) -> usize {
+        match self {
+            Section::Bytes(bytes) => bytes.len(),
+            Section::Rows(rows) => 4 * rows.padded_len(),
+        }
+    }
+
+    /// Writes all bytes to `out`.
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let rows = match self {
+            Section::Bytes(bytes) => return out.write_all(bytes),
+            Section::Rows(rows) => rows.rows(),
+        };
+        let mut padded: Vec<f32> = Vec::new();
+        let mut pending = rows.len();
+        for row in rows {
+            padded.extend_from_slice(row);
+            padded.resize(padded.len() - row.len() + padded_len(row.len()), 0.0);
+            pending -= 1;
+            if pending.is_multiple_of(ROWS_PER_WRITE) {
+                out.write_all(bytemuck::cast_slice(&padded))?;
+                padded.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn checksum(&self) -> io::Result<u32> {
+        let mut crc = Checksum(crc32fast::Hasher::new());
+        self.write(&mut crc)?;
+        Ok(crc.0.finalize())
+    }
+}
+
+/// Computes the checksum of everything that is written to it.
+struct Checksum(crc32fast::Hasher);
+
+impl Write for Checksum {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Collects sections and writes them as one file.
 #[derive(Default)]
 pub(super) struct SectionWriter<'a> {
-    sections: Vec<(String, Cow<'a, [u8]>)>,
+    sections: Vec<(String, Section<'a>)>,
 }
 
 impl<'a> SectionWriter<'a> {
     /// Adds a section of at most 40 bytes of name.
     pub(super) fn add(&mut self, name: impl Into<String>, bytes: impl Into<Cow<'a, [u8]>>) {
-        let name = name.into();
+        self.add_section(name.into(), Section::Bytes(bytes.into()));
+    }
+
+    /// Adds a section of rows, padded as those of a [`FactorMatrix`](super::FactorMatrix).
+    pub(super) fn add_rows(&mut self, name: impl Into<String>, rows: &'a CompactRows) {
+        self.add_section(name.into(), Section::Rows(rows));
+    }
+
+    fn add_section(&mut self, name: String, section: Section<'a>) {
         debug_assert!(name.len() <= NAME_LEN);
-        self.sections.push((name, bytes.into()));
+        self.sections.push((name, section));
     }
 
     /// Adds a section of borrowed values.
@@ -85,17 +155,17 @@ impl<'a> SectionWriter<'a> {
         let mut end = HEAD_LEN + TABLE_ROW_LEN * self.sections.len();
         let mut table = Vec::new();
         let mut offsets = Vec::new();
-        for (name, bytes) in &self.sections {
+        for (name, section) in &self.sections {
             end = end.next_multiple_of(64);
             let mut row = [0u8; TABLE_ROW_LEN];
             row[..name.len()].copy_from_slice(name.as_bytes());
             row[NAME_LEN..NAME_LEN + 8].copy_from_slice(&(end as u64).to_le_bytes());
-            row[NAME_LEN + 8..NAME_LEN + 16].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-            row[NAME_LEN + 16..NAME_LEN + 20]
-                .copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+            row[NAME_LEN + 8..NAME_LEN + 16].copy_from_slice(&(section.len() as u64).to_le_bytes());
+            let checksum = section.checksum().map_err(|e| file.write_error(e))?;
+            row[NAME_LEN + 16..NAME_LEN + 20].copy_from_slice(&checksum.to_le_bytes());
             table.extend_from_slice(&row);
             offsets.push(end as u64);
-            end += bytes.len();
+            end += section.len();
         }
         let mut head = [0u8; HEAD_LEN];
         head[..8].copy_from_slice(&MAGIC);
@@ -108,9 +178,9 @@ impl<'a> SectionWriter<'a> {
             let out = file.file();
             out.write_all(&head)?;
             out.write_all(&table)?;
-            for ((_, bytes), offset) in self.sections.iter().zip(offsets) {
+            for ((_, section), offset) in self.sections.iter().zip(offsets) {
                 out.seek(SeekFrom::Start(offset))?;
-                out.write_all(bytes)?;
+                section.write(out)?;
             }
             out.set_len(end as u64)
         })();

@@ -1,16 +1,15 @@
 //! Copies of the parameters of a model, to return to after divergence or at the best epoch.
 
-use super::factor_matrix::FactorMatrix;
+use super::factor_matrix::{CompactRows, FactorMatrix};
 use super::factor_model::Model;
 use crate::error::Result;
 use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
 
-/// A copy of all parameters that SGD and ALS update. The default is empty.
-#[derive(Default)]
+/// A copy of core, factors, matrix columns and biases, from which [`Model::restore`] restores a model.
 pub(crate) struct ParameterSnapshot {
     pub core: Vec<f32>,
     /// Factor of each mode.
-    pub factors: Vec<FactorMatrix>,
+    pub factors: Vec<CompactRows>,
     /// V of each coupled matrix.
     pub columns: Vec<FactorMatrix>,
     /// Biases of each mode.
@@ -22,7 +21,7 @@ impl ParameterSnapshot {
     pub(crate) fn update(&mut self, model: &Model) -> Result<()> {
         self.core.copy_from_slice(&model.core);
         for (rows, mode) in self.factors.iter_mut().zip(&model.modes) {
-            rows.copy_from(&mode.factor)?;
+            rows.copy_from(&mode.factor);
         }
         for (biases, mode) in self.biases.iter_mut().zip(&model.modes) {
             biases.copy_from_slice(&mode.biases);
@@ -42,7 +41,7 @@ impl Model {
             factors: self
                 .modes
                 .iter()
-                .map(|m| m.factor.try_clone())
+                .map(|m| CompactRows::copy_of(&m.factor))
                 .collect::<Result<_>>()?,
             biases: self
                 .modes
@@ -61,7 +60,7 @@ impl Model {
     pub(crate) fn restore(&mut self, snapshot: &ParameterSnapshot) -> Result<()> {
         self.core.copy_from_slice(&snapshot.core);
         for (mode, rows) in self.modes.iter_mut().zip(&snapshot.factors) {
-            mode.factor.copy_from(rows)?;
+            rows.copy_to(&mut mode.factor)?;
         }
         for (mode, biases) in self.modes.iter_mut().zip(&snapshot.biases) {
             mode.biases.copy_from_slice(biases);

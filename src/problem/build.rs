@@ -1,5 +1,7 @@
 //! Builds a problem: checks that tensor and matrices fit together, numbers their rows and validates all entries.
 
+use std::sync::Arc;
+
 use super::coupled_problem::{CoupledMatrix, Problem};
 use super::entry_source::EntrySource;
 use super::matrix_kind::MatrixKind;
@@ -294,12 +296,13 @@ impl<'a> MatrixInput<'a> {
             MatrixKind::Graph => ProblemMode::empty(columns),
             _ => ProblemMode::count(columns, &self.view, 1, monitor)?,
         };
+        let counts = Arc::make_mut(&mut columns.counts);
         if self.kind == MatrixKind::Full {
-            columns.counts.fill(mode_rows as u64);
+            counts.fill(mode_rows as u64);
         }
         for &column in &entries.zeros[1] {
             if let Some(row) = columns.rows.compact(column) {
-                columns.counts[row as usize] += 1;
+                counts[row as usize] += 1;
             }
         }
         Ok(CoupledMatrix {

@@ -14,7 +14,7 @@ const REPORT_INTERVAL: usize = 1 << 20;
 pub struct ProblemMode {
     pub(crate) rows: Arc<RowMap>,
     pub(crate) indices: Vec<u32>,
-    pub(crate) counts: Vec<u64>,
+    pub(crate) counts: Arc<Vec<u64>>,
     pub(crate) weights: Vec<f64>,
 }
 
@@ -48,7 +48,7 @@ impl ProblemMode {
         Ok(ProblemMode {
             indices: try_collect(rows.len(), rows.indices(), "rows")?,
             rows: Arc::new(rows),
-            counts,
+            counts: Arc::new(counts),
             weights,
         })
     }
@@ -58,7 +58,7 @@ impl ProblemMode {
         ProblemMode {
             rows: Arc::new(rows),
             indices: Vec::new(),
-            counts: Vec::new(),
+            counts: Arc::default(),
             weights: Vec::new(),
         }
     }

@@ -23,10 +23,21 @@ pub(super) struct FitContext<'m> {
     pub options: Options,
     pub data: Data,
     pub standardization: Standardization,
+    pub purpose: Purpose,
     /// Instruction set of the kernels.
     pub level: Level,
     /// The threads; they work until the monitor of the fit cancels.
     pub pool: ThreadPool<'m>,
+}
+
+/// What the model of a fit is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The result that the caller asked for.
+    #[default]
+    Result,
+    /// Starting values of another fit. No posterior samples are kept.
+    StartingValues,
 }
 
 /// An epoch that the driver asks for.
@@ -211,6 +222,7 @@ pub(super) fn default_training_error(
         standardization,
         level,
         pool,
+        ..
     } = context;
     let squared_errors = match squared_errors {
         Some(known) => known,

@@ -141,7 +141,7 @@ impl Residuals<'_> {
 /// that of rows without entries, becomes the mean bias of the mode.
 fn solve_mode(biases: &mut [f32], mode: &ModelMode, sums: &[f64], damping: f64) -> Vec<f32> {
     let mut changes = vec![0.0; biases.len()];
-    let rows = biases.iter_mut().zip(&mode.counts).zip(&mut changes);
+    let rows = biases.iter_mut().zip(mode.counts.iter()).zip(&mut changes);
     for (i, ((bias, _), change)) in rows.enumerate().filter(|(_, ((_, count), _))| **count > 0) {
         let (old, weight) = (f64::from(*bias), mode.row_weight(i));
         *bias = ((sums[i] + weight * old) / (weight + damping)) as f32;

@@ -57,8 +57,8 @@ pub(super) struct Data {
     pub matrices: Vec<MatrixData>,
     /// For each mode, the penalty of each row divided by the number of its tensor entries; 0 for rows without any.
     pub row_penalty: Vec<Vec<f32>>,
-    /// For each mode, the penalty of each row without tensor entries divided by the number of its matrix entries; 0 for
-    /// other rows.
+    /// For each mode with matrices, the penalty of each row without tensor entries divided by the number of its matrix
+    /// entries; 0 for other rows. Empty for other modes.
     pub matrix_row_penalty: Vec<Vec<f32>>,
     /// For each mode with full matrices, one per row; empty for other modes.
     pub full_matrix_rows: Vec<Vec<FullMatrixRow>>,
@@ -309,7 +309,7 @@ impl Source<'_> {
 
 /// Matrix entries of the rows of each mode, which carry the penalty of rows without tensor entries.
 struct MatrixUsage {
-    /// Number of matrix entries of each row. A full matrix counts with all its positions.
+    /// Number of matrix entries of each row, empty for modes without matrices. A full matrix counts with all its positions.
     counts: Vec<Vec<u64>>,
     /// Total weight of these entries; empty for modes whose matrices are not weighted.
     weights: Vec<Vec<f64>>,
@@ -320,14 +320,14 @@ struct MatrixUsage {
 impl MatrixUsage {
     fn new(source: &Source<'_>) -> Result<MatrixUsage> {
         let maps = &source.maps;
-        let counts = maps
-            .iter()
-            .map(|m| try_zeroed(m.len(), "rows"))
-            .collect::<Result<_>>()?;
+        let mut counts: Vec<Vec<u64>> = vec![Vec::new(); maps.len()];
         let mut weights: Vec<Vec<f64>> = vec![Vec::new(); maps.len()];
-        let matrices = source.problem.matrices().iter();
-        for matrix in matrices.filter(|m| m.entries.is_weighted()) {
-            weights[matrix.mode] = try_zeroed(maps[matrix.mode].len(), "rows")?;
+        for matrix in source.problem.matrices() {
+            let rows = maps[matrix.mode].len();
+            counts[matrix.mode] = try_zeroed(rows, "rows")?;
+            if matrix.entries.is_weighted() {
+                weights[matrix.mode] = try_zeroed(rows, "rows")?;
+            }
         }
         Ok(MatrixUsage {
             counts,
@@ -361,7 +361,7 @@ impl MatrixUsage {
         });
     }
 
-    /// Returns the penalty per matrix entry of the rows of each mode; 0 for rows with tensor entries.
+    /// Returns the penalty per matrix entry of the rows of each mode with matrices; 0 for rows with tensor entries.
     fn row_penalty(&self, problem: &Problem<'_>, penalty: RowPenalty) -> Result<Vec<Vec<f32>>> {
         self.counts
             .iter()

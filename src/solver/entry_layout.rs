@@ -150,6 +150,10 @@ fn sorted_chunks(
     Ok(sorted)
 }
 
+/// Number of groups of blocks in [`sort_into_blocks`]. The chunks of a group are freed before the next group is built, so
+/// that there is a second copy of a quarter of the entries at most.
+const BLOCK_GROUPS: usize = 4;
+
 /// Copies `count` entries into blocks. Threads first sort chunks by block, then each block collects its part
 /// of every chunk: entries pass through memory twice, and the result is independent of the thread count.
 pub(super) fn sort_into_blocks(
@@ -159,19 +163,27 @@ pub(super) fn sort_into_blocks(
     monitor: &dyn Monitor,
     read: ReadEntries<'_>,
 ) -> Result<Vec<EntryBlock>> {
-    let sorted = sorted_chunks(spec, count, pool, monitor, read)?;
-    // One thread builds all blocks of a part, so that their memory is near the thread that will run them.
-    let part = |p: usize| (p..spec.block_count()).step_by(spec.parts_per_axis);
+    let mut sorted = sorted_chunks(spec, count, pool, monitor, read)?;
+    let parts = spec.parts_per_axis;
     let stop = pool.stop();
-    let build = |(): &mut (), p: usize| -> Result<Vec<EntryBlock>> {
-        let until_stop = part(p).take_while(|_| !stop.requested());
-        until_stop
-            .map(|block| EntryBlock::new(spec, &sorted, block))
-            .collect()
-    };
     let mut blocks: Vec<EntryBlock> = Vec::new();
-    for part in pool.try_map(spec.parts_per_axis, || Ok(()), build)? {
-        blocks.extend(part);
+    // Chunks are freed from their end.
+    for group in (0..BLOCK_GROUPS).rev() {
+        let blocks_per_part = spec.block_count() / parts;
+        let of_part = |group: usize| group * blocks_per_part / BLOCK_GROUPS;
+        let first = of_part(group) * parts;
+        // One thread builds all blocks of a part, so that their memory is near the thread that will run them.
+        let part = |p: usize| (first + p..of_part(group + 1) * parts).step_by(parts);
+        let build = |(): &mut (), p: usize| -> Result<Vec<EntryBlock>> {
+            let until_stop = part(p).take_while(|_| !stop.requested());
+            until_stop
+                .map(|block| EntryBlock::new(spec, &sorted, block))
+                .collect()
+        };
+        for part in pool.try_map(parts, || Ok(()), build)? {
+            blocks.extend(part);
+        }
+        sorted.iter_mut().for_each(|c| c.truncate(spec, first));
     }
     stable_sort_by_key(&mut blocks, &EntryBlock::index);
     Ok(blocks)

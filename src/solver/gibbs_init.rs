@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::algorithm::Purpose;
 use super::cp_to_tucker::compress;
 use super::default_rank::default_rank;
 use super::driver::{Fit, FitMonitor, FitState, Phase, thread_pool};
@@ -89,6 +90,7 @@ impl GibbsStart {
             zero_mean_modes: Some([0, 1]),
             holdout: (used < 1.0)
                 .then(|| HoldoutSplit::new(held_out, used, o.seed).measuring(measured)),
+            purpose: Purpose::StartingValues,
             ..FitState::default()
         };
         let (input, mut burn_in) = (FitInput::default(), BurnIn::default());
@@ -102,7 +104,8 @@ impl GibbsStart {
         } else {
             Some(fit.validation_error()?.powi(2))
         };
-        let (model, summary) = fit.finish(StopReason::Epochs, &mut ())?;
+        let (mut model, summary) = fit.finish(StopReason::Epochs, &mut ())?;
+        model.samples = None;
         monitor.enter(Phase::Preparation);
         let errors = &burn_in.squared_errors;
         let last = &errors[errors.len().saturating_sub(BURN_IN_WINDOW)..];

@@ -1,6 +1,6 @@
 //! Starting values of factors, core and matrix columns, and the prior means that penalties shrink them towards.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::data::Data;
 use super::reparametrization;
@@ -9,7 +9,7 @@ use super::stream_ids;
 use crate::error::{Error, Result};
 use crate::format::RowMap;
 use crate::kernel::CoreKind;
-use crate::model::{FactorMatrix, Model};
+use crate::model::{FactorMatrix, Model, ModelMatrix, ModelMode};
 use crate::options::{Initialization, Options};
 use crate::parallel::ThreadPool;
 use crate::problem::Problem;
@@ -183,7 +183,22 @@ fn fill_rows(
     pool: &ThreadPool<'_>,
     sample: impl Fn(&mut RandomStream) -> f32 + Sync,
 ) -> Result<()> {
-    let (rank, stride) = (rows.rank(), rows.stride());
+    let rank = rows.rank();
+    for_each_row(rows, count, pool, |i, row| {
+        let mut s = RandomStream::new(&[seed, stream_ids::INITIALIZATION, stream, i as u64]);
+        row[..rank].iter_mut().for_each(|x| *x = sample(&mut s));
+    })
+}
+
+/// Calls `write` with the number of each of the first `count` rows of a factor and the row with its padding. Each thread
+/// writes to consecutive rows.
+fn for_each_row(
+    rows: &mut FactorMatrix,
+    count: usize,
+    pool: &ThreadPool<'_>,
+    write: impl Fn(usize, &mut [f32]) + Sync,
+) -> Result<()> {
+    let stride = rows.stride();
     let all = &mut rows.as_mut_slice()?[..count * stride];
     let rows_per_task = count.div_ceil(pool.threads()).max(MIN_ROWS_PER_TASK);
     let tasks: Vec<Mutex<&mut [f32]>> = all
@@ -191,22 +206,16 @@ fn fill_rows(
         .map(Mutex::new)
         .collect();
     let stop = pool.stop();
-    let fill = |t: usize| {
+    let run_task = |t: usize| {
         let mut rows = tasks[t].lock().unwrap_or_else(|e| e.into_inner());
         for (i, row) in rows.chunks_exact_mut(stride).enumerate() {
             if i % MIN_ROWS_PER_TASK == 0 && stop.requested() {
                 break;
             }
-            let mut s = RandomStream::new(&[
-                seed,
-                stream_ids::INITIALIZATION,
-                stream,
-                (t * rows_per_task + i) as u64,
-            ]);
-            row[..rank].iter_mut().for_each(|x| *x = sample(&mut s));
+            write(t * rows_per_task + i, row);
         }
     };
-    pool.map(tasks.len(), || (), |(), t| fill(t))?;
+    pool.map(tasks.len(), || (), |(), t| run_task(t))?;
     Ok(())
 }
 
@@ -214,6 +223,40 @@ fn fill_rows(
 /// normalized.
 pub(super) fn has_prior_means(model: &Model) -> bool {
     model.options.start.defines_prior_mean() && !model.orthogonal && !model.options.nonneg
+}
+
+/// Returns whether [`take_parameters`] can fill `model` from `start` as [`fill`] and [`from_model`] would.
+pub(super) fn has_all_parameters(start: &Model, model: &Model) -> bool {
+    let same_rows = |(a, b): (&ModelMode, &ModelMode)| Arc::ptr_eq(&a.rows, &b.rows);
+    let same_columns = |(a, b): (&ModelMatrix, &ModelMatrix)| Arc::ptr_eq(&a.columns, &b.columns);
+    has_prior_means(start)
+        && start.shape == model.shape
+        && start.matrices.len() == model.matrices.len()
+        && start.modes.iter().zip(&model.modes).all(same_rows)
+        && start.matrices.iter().zip(&model.matrices).all(same_columns)
+}
+
+/// Moves the parameters of `start`, for which [`has_all_parameters`] holds, into a model of zeros. Frees each factor before
+/// the next one is copied. Each thread writes to the same rows as in [`fill`].
+pub(super) fn take_parameters(
+    model: &mut Model,
+    start: &mut Model,
+    standardization: &Standardization,
+    pool: &ThreadPool<'_>,
+) -> Result<()> {
+    model.core.copy_from_slice(&start.core);
+    for (mode, old) in model.modes.iter_mut().zip(&mut start.modes) {
+        let from = std::mem::replace(&mut old.factor, FactorMatrix::zeros(0, mode.factor.rank())?);
+        let rows = from.len();
+        for_each_row(&mut mode.factor, rows, pool, |i, row| {
+            row.copy_from_slice(from.padded_row(i));
+        })?;
+    }
+    for (matrix, old) in model.matrices.iter_mut().zip(&mut start.matrices) {
+        std::mem::swap(&mut matrix.factor, &mut old.factor);
+    }
+    standardization.convert_model(model, ValueUnits::Standardized)?;
+    model.update_mean_rows()
 }
 
 /// How [`from_model`] treats a model that does not fit exactly.

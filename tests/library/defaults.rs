@@ -265,7 +265,7 @@ fn prediction_is_the_sum_of_mean_biases_and_core_product() {
     // An unknown row has the entry-weighted mean bias.
     let mode = &model.modes()[1];
     let (biases, unknown) = mode.biases.split_at(mode.rows.len());
-    let each = biases.iter().zip(&mode.counts);
+    let each = biases.iter().zip(mode.counts.iter());
     let sum: f64 = each.map(|(b, &n)| f64::from(*b) * n as f64).sum();
     let mean = sum / mode.counts.iter().sum::<u64>() as f64;
     assert!((f64::from(unknown[0]) - mean).abs() < 1e-5, "{mean}");

@@ -338,7 +338,7 @@ fn similarity_is_the_cosine_of_predictions() {
             let mut count = 0;
             similar_rows(model, &queried, &request, &(), |q, list| {
                 let own = &slices[&queried[q]];
-                let scores = rows.iter().zip(&model.modes()[mode].counts);
+                let scores = rows.iter().zip(model.modes()[mode].counts.iter());
                 let scores = scores.filter(|&(&r, &count)| r != queried[q] && count > 0);
                 let scores = scores.map(|(&r, _)| {
                     let other = &slices[&r];

@@ -30,7 +30,7 @@ const CHUNK_ENTRIES: u64 = 1 << 17;
 const FIT_COPIES: u64 = 6;
 
 /// The further copies of a fit that is initialized by Gibbs sampling (`solver::gibbs_init`): the model of the chain, its
-/// `last_good`, updated rows, and one in reserve.
+/// `last_good` if there is a time limit, the conditional means, and one in reserve.
 const GIBBS_INIT_COPIES: u64 = 4;
 
 /// Bytes of a page of a [`RowMap`](s3cmtf::format::RowMap), with its entry in the page table.

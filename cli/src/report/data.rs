@@ -162,7 +162,7 @@ impl PageContext<'_> {
     fn longest_rows(&self, n: usize) -> String {
         let own = &self.model.modes()[n];
         let mut rows: Vec<(u64, u32)> = Vec::new();
-        for (index, &count) in own.rows.indices().zip(&own.counts) {
+        for (index, &count) in own.rows.indices().zip(own.counts.iter()) {
             let at = rows.partition_point(|r| r.0 >= count);
             if at < LONGEST_ROWS {
                 rows.insert(at, (count, index));

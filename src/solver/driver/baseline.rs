@@ -39,10 +39,13 @@ impl Fit<'_> {
         Ok(())
     }
 
-    /// Restores the parameters of the last good epoch.
+    /// Restores the parameters of the last good epoch, if there is a copy.
     pub(super) fn restore_last_good(&mut self) -> Result<()> {
-        self.model.restore(&self.last_good)?;
-        self.load_biases()
+        if let Some(last_good) = &self.last_good {
+            self.model.restore(last_good)?;
+            self.load_biases()?;
+        }
+        Ok(())
     }
 
     /// Copies the parameters before an epoch, unless the last good ones are the same.

@@ -50,7 +50,7 @@ impl Fit<'_> {
                 return Ok(StopReason::TimeLimit);
             }
             let epoch = match self.run_epoch(self.progress.epoch + 1, error_before) {
-                Err(Error::Cancelled) => {
+                Err(Error::Cancelled) if self.last_good.is_some() => {
                     // An epoch that was not completed leaves no trace.
                     self.monitor.enter(Phase::Completion);
                     self.restore_before_epoch()?;
@@ -75,7 +75,9 @@ impl Fit<'_> {
             let control = observer.epoch(&metrics);
             let mut reason = None;
             if epoch.is_evaluated {
-                self.last_good.update(&self.model)?;
+                if let Some(last_good) = &mut self.last_good {
+                    last_good.update(&self.model)?;
+                }
                 reason = self.apply_stopping_rules(&metrics)?;
                 if self.is_checkpoint_due(metrics.epoch) {
                     self.save_checkpoint(observer)?;
@@ -203,7 +205,7 @@ impl Fit<'_> {
 
     /// Returns to the last good epoch and halves the learning rate.
     fn roll_back(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        if self.progress.attempts >= MAX_ROLLBACKS {
+        if self.progress.attempts >= MAX_ROLLBACKS || self.last_good.is_none() {
             return Err(self.divergence_error("the loss exploded"));
         }
         self.progress.attempts += 1;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::fit::Fit;
 use super::fit_monitor::{Phase, unless_cancelled};
 use crate::error::{Error, Result};
-use crate::model::{EpochMetrics, FitOutcome, Model, ParameterSnapshot};
+use crate::model::{EpochMetrics, FitOutcome, Model};
 use crate::options::Penalty;
 use crate::solver::input::FitSummary;
 use crate::solver::observer::{Event, Observer, StopReason};
@@ -59,7 +59,7 @@ impl Fit<'_> {
         let completion = trace::span(SpanKind::Completion);
         let best_epoch = self.select_best()?;
         // Nothing is restored any more.
-        (self.last_good, self.before_epoch) = (ParameterSnapshot::default(), None);
+        (self.last_good, self.before_epoch) = (None, None);
         let finished = self.algorithm.finish(&mut self.model, &self.context);
         let is_finished = unless_cancelled(finished)?.is_some();
         let is_complete = is_finished && unless_cancelled(self.fill_cold_start_rows())?.is_some();

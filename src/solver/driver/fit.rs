@@ -1,5 +1,7 @@
 //! A fit and its preparation: data, starting values, evaluation entries and algorithm.
 
+use std::sync::Arc;
+
 use super::checkpoint_restore::restore_checkpoint;
 use super::fit_monitor::FitMonitor;
 use super::fit_state::{Clock, FitState, thread_pool};
@@ -8,7 +10,7 @@ use crate::format::CooView;
 use crate::model::{Model, ParameterSnapshot};
 use crate::options::{Initialization, Options};
 use crate::problem::Problem;
-use crate::solver::algorithm::{Algorithm, FitContext, InitialState, Origin};
+use crate::solver::algorithm::{Algorithm, FitContext, InitialState, Origin, Purpose};
 use crate::solver::algorithm_factory::{AlgorithmPlan, kernel_level};
 use crate::solver::data::{Data, DataConfig};
 use crate::solver::entries::Entries;
@@ -29,8 +31,9 @@ pub(in crate::solver) struct Fit<'a> {
     pub(super) test: Option<Entries>,
     pub(super) validation: Option<Entries>,
     pub(super) model: Model,
-    /// Parameters after the last epoch that was evaluated and had not diverged.
-    pub(super) last_good: ParameterSnapshot,
+    /// Parameters after the last epoch that was evaluated and had not diverged. `None` if the model has no use after a
+    /// cancellation or divergence, which is then an error.
+    pub(super) last_good: Option<ParameterSnapshot>,
     /// Whether the parameters before the current epoch are `last_good`.
     pub(super) is_at_last_good: bool,
     /// Parameters before the current epoch, if they are not `last_good`.
@@ -55,11 +58,12 @@ impl<'a> Fit<'a> {
     ) -> Result<Fit<'a>> {
         let FitState {
             checkpoint,
-            start,
+            mut start,
             zero_mean_modes,
             standardization,
             holdout,
             record,
+            purpose,
         } = state;
         let is_resumed = checkpoint.is_some();
         let mut options = options.clone();
@@ -100,6 +104,7 @@ impl<'a> Fit<'a> {
             options,
             data,
             standardization,
+            purpose,
             level,
             pool,
         };
@@ -117,14 +122,27 @@ impl<'a> Fit<'a> {
         } = &mut context;
         let zero_mean_modes =
             zero_mean_modes.unwrap_or_else(|| initialization::two_largest_modes(problem));
-        initialization::fill(&mut model, problem, data, options, zero_mean_modes, pool)?;
+        let complete_start = start
+            .as_mut()
+            .filter(|_| input.init.is_none())
+            .and_then(Arc::get_mut)
+            .filter(|start| initialization::has_all_parameters(start, &model));
+        let is_complete = complete_start.is_some();
+        match complete_start {
+            Some(start) => {
+                initialization::take_parameters(&mut model, start, standardization, pool)?;
+            }
+            None => {
+                initialization::fill(&mut model, problem, data, options, zero_mean_modes, pool)?;
+            }
+        }
         let init = input.init.or(start.as_deref());
         let (mut progress, best) = match checkpoint {
             Some((saved_model, saved)) => {
                 restore_checkpoint(&mut model, saved_model, saved, standardization, input)?
             }
             None => {
-                if let Some(init) = init {
+                if let Some(init) = init.filter(|_| !is_complete) {
                     let warm_start = WarmStart {
                         nonneg: options.nonneg,
                         allows_smaller_rank: input.init.is_none(),
@@ -208,7 +226,7 @@ impl<'a> Fit<'a> {
             algorithm,
             test,
             validation,
-            last_good: model.snapshot()?,
+            last_good: None,
             is_at_last_good: true,
             before_epoch: None,
             checkpoint_epoch: progress.epoch,
@@ -225,7 +243,9 @@ impl<'a> Fit<'a> {
         if has_old_biases && !is_resumed {
             // The biases were fitted without the rows of the starting model, or to some entries only.
             fit.update_biases()?;
-            fit.last_good.update(&fit.model)?;
+        }
+        if purpose == Purpose::Result || monitor.has_time_limit() {
+            fit.last_good = Some(fit.model.snapshot()?);
         }
         Ok(fit)
     }

@@ -67,6 +67,11 @@ impl<'a> FitMonitor<'a> {
         is_cancelled
     }
 
+    /// Returns whether there is a time limit.
+    pub(super) fn has_time_limit(&self) -> bool {
+        self.time_limit > 0.0
+    }
+
     /// Returns whether the time limit has passed.
     pub(in crate::solver) fn is_out_of_time(&self) -> bool {
         self.is_past_limit_by(Duration::ZERO)
@@ -74,7 +79,7 @@ impl<'a> FitMonitor<'a> {
 
     fn is_past_limit_by(&self, more: Duration) -> bool {
         let seconds = self.clock.started.elapsed().as_secs_f64();
-        self.time_limit > 0.0 && seconds >= self.time_limit + more.as_secs_f64()
+        self.has_time_limit() && seconds >= self.time_limit + more.as_secs_f64()
     }
 
     /// Returns why the epochs end now.

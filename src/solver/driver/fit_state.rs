@@ -7,6 +7,7 @@ use crate::model::{Checkpoint, FitRecord, Model};
 use crate::options::Options;
 use crate::parallel::{ThreadPool, available_threads, varying_first_cpu};
 use crate::progress::Monitor;
+use crate::solver::algorithm::Purpose;
 use crate::solver::holdout_split::HoldoutSplit;
 use crate::solver::standardization::Standardization;
 
@@ -25,6 +26,7 @@ pub(in crate::solver) struct FitState {
     pub holdout: Option<HoldoutSplit>,
     /// Events so far.
     pub record: FitRecord,
+    pub purpose: Purpose,
 }
 
 /// Start of a fit and the seconds spent on its activities.

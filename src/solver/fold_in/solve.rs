@@ -51,7 +51,7 @@ impl FoldInSolver<'_> {
         }
         let tensor = &self.entries.tensor;
         let counts = (0..row_count).map(|i| tensor.row_entries(i).len() as u64);
-        mode.counts = extension.merge_list(&old.counts, counts);
+        mode.counts = Arc::new(extension.merge_list(&old.counts, counts));
         let weights: Vec<f64> = (0..row_count).map(|i| tensor.row_weight(i)).collect();
         let is_count = |i: usize| weights[i] == tensor.row_entries(i).len() as f64;
         if !old.weights.is_empty() || !(0..row_count).all(is_count) {

@@ -9,7 +9,7 @@ mod penalty_at_scale;
 mod random_entries;
 mod reference_sgd;
 
-use super::algorithm::{Algorithm, EpochRequest, FitContext, InitialState, Origin};
+use super::algorithm::{Algorithm, EpochRequest, FitContext, InitialState, Origin, Purpose};
 use super::algorithm_factory::AlgorithmPlan;
 use super::data::{Data, DataConfig};
 use super::initialization;
@@ -53,6 +53,7 @@ impl Fixture {
             options: options.clone(),
             data,
             standardization,
+            purpose: Purpose::Result,
             level,
             pool,
         };

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::model::{Model, PosteriorSamples};
 use crate::options::Options;
 use crate::solver::algorithm::{
-    Algorithm, EpochRequest, EvaluationSet, FitContext, TrainingError, canonical_form,
+    Algorithm, EpochRequest, EvaluationSet, FitContext, Purpose, TrainingError, canonical_form,
     default_evaluation_error, default_training_error,
 };
 use crate::solver::entries::Entries;
@@ -88,11 +88,13 @@ impl Algorithm for RowwiseSolver {
     }
 
     fn finish(&mut self, model: &mut Model, context: &FitContext<'_>) -> Result<()> {
-        if self.is_gibbs() {
+        match context.purpose {
+            _ if !self.is_gibbs() => {
+                canonical_form(model, &context.options, context.pool.monitor())
+            }
             // A posterior sample is returned as it is.
-            self.add_last_sample(model, &context.pool)
-        } else {
-            canonical_form(model, &context.options, context.pool.monitor())
+            Purpose::Result => self.add_last_sample(model, &context.pool),
+            Purpose::StartingValues => self.round_last_sweep(model),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::kernel::CoreKind;
 use crate::model::{FactorMatrix, Model, PosteriorSample, QuantizedRows, UnseenRows};
 use crate::parallel::ThreadPool;
 use crate::simd::padded_len;
-use crate::try_alloc::{CORE_ENTRIES, try_collect, try_to_vec, try_with_capacity};
+use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
 
 /// A sample whose training RMSE is larger than the last one's by this factor is from before the chain had converged.
 const UNCONVERGED_RMSE_RATIO: f64 = 1.1;
@@ -30,10 +30,10 @@ impl RowwiseSolver {
         // Predictions do not use columns, so the chain continues with the exact ones.
         let columns = model.matrices.iter().map(|m| {
             let (rank, stride) = (m.factor.rank(), m.factor.stride());
+            let mut quantized = QuantizedRows::with_capacity(rank, m.factor.len())?;
             let rows = m.factor.as_slice().chunks_exact(stride);
-            let all = rows.flat_map(|row| &row[..rank]).copied();
-            let all: Vec<f32> = try_collect(m.factor.len() * rank, all, "row elements")?;
-            QuantizedRows::quantize(rank, &all)
+            rows.for_each(|row| quantized.push(&row[..rank]));
+            Ok(quantized)
         });
         let weights = self.state.matrix_weights.clone();
         let cold_bias = self.state.cold_start_biases.iter().map(|biases| {
@@ -169,6 +169,27 @@ impl RowwiseSolver {
         self.add_predictions(model, pool)
     }
 
+    /// Rounds the rows of the last completed sweep to those of a sample if the fit ends before its first one.
+    pub(super) fn round_last_sweep(&mut self, model: &mut Model) -> Result<()> {
+        let Some(samples) = model.samples.as_ref().filter(|s| s.is_empty()) else {
+            return Ok(());
+        };
+        self.state.conditional_means = ConditionalMeans::default();
+        let mut row = Vec::new();
+        for (mode, biases) in model.modes.iter_mut().zip(&samples.biases) {
+            let (rank, stride) = (mode.factor.rank(), mode.factor.stride());
+            let factor = mode.factor.as_mut_slice()?;
+            for (i, factor_row) in factor.chunks_exact_mut(stride).enumerate() {
+                row.clear();
+                row.extend_from_slice(&factor_row[..rank]);
+                row.extend(biases.get(i));
+                QuantizedRows::round(&mut row);
+                factor_row[..rank].copy_from_slice(&row[..rank]);
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the last completed sweep a sample if the fit ends before its first one.
     pub(in crate::solver) fn add_last_sample(
         &mut self,
@@ -225,12 +246,14 @@ impl RowwiseSolver {
 /// Quantizes rows and biases of a mode, and replaces them by the quantized ones.
 fn quantize(rows: &mut FactorMatrix, biases: &mut [f32]) -> Result<QuantizedRows> {
     let size = rows.rank() + usize::from(!biases.is_empty());
-    let mut all = try_with_capacity(rows.len() * size, "row elements")?;
+    let mut quantized = QuantizedRows::with_capacity(size, rows.len())?;
+    let mut row = Vec::with_capacity(size);
     for i in 0..rows.len() {
-        all.extend_from_slice(rows.row(i));
-        all.extend(biases.get(i));
+        row.clear();
+        row.extend_from_slice(rows.row(i));
+        row.extend(biases.get(i));
+        quantized.push(&row);
     }
-    let quantized = QuantizedRows::quantize(size, &all)?;
     restore_quantized(&quantized, rows, biases)?;
     Ok(quantized)
 }

@@ -58,7 +58,7 @@ pub(super) struct ModePenalty {
 pub(super) struct RowwiseProblem {
     /// The tensor's entries, grouped by the rows of each mode.
     pub tensor: Vec<ModeCsr>,
-    /// For each mode the tasks that update its rows, one set per colour of its graphs.
+    /// For each mode the tasks that update its rows, in batches of rows of the same colour in its graphs.
     pub row_tasks: Vec<Vec<RowTasks>>,
     /// Present if the core is full.
     pub core_sums: Option<CoreSums>,
@@ -135,9 +135,11 @@ impl RowwiseProblem {
                 .collect();
             let graphs = graphs.iter().filter(|g: &&SimilarityGraph| g.mode == n);
             let graphs: Vec<&Adjacency> = graphs.map(|g| &g.adjacency).collect();
-            let classes = colour_classes(tensor.row_counts[n], &graphs)?.into_iter();
-            let tasks = classes.map(|rows| RowTasks::new(&entries, rows));
-            Ok(tasks.collect())
+            let mut tasks = Vec::new();
+            for rows in colour_classes(tensor.row_counts[n], &graphs)? {
+                tasks.extend(RowTasks::batches(&entries, &rows)?);
+            }
+            Ok(tasks)
         };
         let row_tasks = (0..order).map(tasks_of_mode).collect::<Result<_>>()?;
         let mut modes_by_size: Vec<usize> = (0..order).collect();

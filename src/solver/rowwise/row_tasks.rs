@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::kernel::ModeCsr;
-use crate::try_alloc::try_collect;
+use crate::try_alloc::{try_collect, try_to_vec};
 
 /// One unit of work.
 pub(super) enum RowTask {
@@ -39,6 +39,10 @@ const TASKS: usize = 256;
 const MIN_TASK_ENTRIES: usize = 1 << 11;
 const MAX_TASK_ENTRIES: usize = 1 << 15;
 
+/// Fewest rows of a batch of tasks. They cost so much that tasks are of the largest size, as without batches, so results are
+/// independent of the batches.
+const MIN_BATCH_ROWS: usize = TASKS * MAX_TASK_ENTRIES / ROW_COST_ENTRIES;
+
 /// Maximum number of parts of one row: each needs memory for its normal equations.
 const MAX_PARTS: usize = 64;
 
@@ -48,6 +52,14 @@ impl RowTasks {
         let rows = terms.first().map_or(0, |csr| csr.row_count());
         let rows = try_collect(rows, 0..rows as u32, "rows")?;
         Ok(RowTasks::new(terms, rows))
+    }
+
+    /// Divides the given rows into batches, one after the other of which is updated: only one needs memory for its results.
+    pub(super) fn batches(terms: &[&ModeCsr], rows: &[u32]) -> Result<Vec<RowTasks>> {
+        let count = (rows.len() / MIN_BATCH_ROWS).max(1);
+        let batch = |k: usize| &rows[k * rows.len() / count..(k + 1) * rows.len() / count];
+        let tasks = |k| Ok(RowTasks::new(terms, try_to_vec(batch(k), "rows")?));
+        (0..count).map(tasks).collect()
     }
 
     /// Divides the given rows.

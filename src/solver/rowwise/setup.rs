@@ -199,8 +199,12 @@ fn build_problem(
             _ => mode.row_weight(i),
         };
         let strength = |i: usize| data.penalty.of_row(weight(i)) as f32;
+        let rows = match problem.update {
+            Update::LeastSquares { .. } => mode.counts.len(),
+            Update::Sample { .. } => 0,
+        };
         problem.penalties.push(ModePenalty {
-            strengths: try_collect(mode.counts.len(), (0..).map(strength), "rows")?,
+            strengths: try_collect(rows, (0..rows).map(strength), "rows")?,
             target: target.clone(),
         });
     }

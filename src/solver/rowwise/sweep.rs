@@ -88,7 +88,7 @@ impl RowwiseProblem {
             }
             means.biases = try_to_vec(&state.biases[n], "biases")?;
         }
-        // Rows of one colour are updated in parallel, given those of the others.
+        // The rows of a batch are updated in parallel, given those of the others.
         for tasks in &self.row_tasks[n] {
             let core = core.as_deref();
             let alpha = state.noise_precision;
