@@ -11,10 +11,11 @@ use super::cp_to_tucker::compress;
 use super::default_rank::default_rank;
 use super::driver::{Fit, FitMonitor, FitState, Phase, thread_pool};
 use super::holdout_split::HoldoutSplit;
-use super::initial_sample::sample_size;
+use super::initial_sample::{MAX_SAMPLE_ENTRIES, sample_size};
 use super::input::FitInput;
 use super::observer::{Control, Observer, StopReason};
 use super::reparametrization::column_norms;
+use super::row_sample::{RowSample, RowSampling, largest_mode, with_all_rows};
 use super::standardization::Standardization;
 use crate::error::{Error, Result};
 use crate::model::{EpochMetrics, Model};
@@ -33,7 +34,8 @@ const BURN_IN_RATIO: f64 = 0.96;
 /// Largest rank of the chain. The time of a sweep grows with its square, and this rank finds nearly all structure.
 const MAX_RANK: usize = 32;
 
-/// Size of the sample of the chain. With fewer entries per row it finds components that fit noise
+/// Size of the sample of the chain: entries per row of all modes together. With fewer it finds components that fit noise.
+/// Where the largest mode would have fewer, the chain takes part of its rows with all their entries
 /// (docs/notes/performance.md, "Initialization").
 const ENTRIES_PER_ROW: f64 = 96.0;
 
@@ -59,6 +61,8 @@ pub(super) struct GibbsStart {
     noise_variance: f64,
     /// Mean squared error of the last sample on held-out entries, if there are enough.
     held_out_error: Option<f64>,
+    /// Size of its largest component.
+    largest_component: f64,
 }
 
 impl GibbsStart {
@@ -77,47 +81,29 @@ impl GibbsStart {
         (o.eta, o.lambda_reg, o.core_step) = (Some(0.0), Some(0.0), Some(1.0));
         (o.burn_in, o.samples) = (MAX_SWEEPS, 1);
         (o.eval_every, o.tolerance, o.patience, o.valid_fraction) = (1, 0.0, 0, 0.0);
+        if let Some(sampling) = row_sampling(problem, held_out, o.seed) {
+            let sample = RowSample::read(problem, sampling, &thread_pool(&o, monitor))?;
+            let part = sample.problem(problem, o.seed, monitor)?;
+            let split = HoldoutSplit::new(HOLDOUT_FRACTION, 1.0 - HOLDOUT_FRACTION, o.seed);
+            let mut start = run_chain(&part, &o, Some(split), monitor)?;
+            start.model = Arc::new(with_all_rows(problem, &start.model)?);
+            return Ok(start);
+        }
         let count = problem.count() as f64;
         let held_out = if count * HOLDOUT_FRACTION < MIN_HOLDOUT_ENTRIES {
             held_out
         } else {
             held_out.max(HOLDOUT_FRACTION)
         };
-        let size = sample_size(problem, ENTRIES_PER_ROW);
+        let size = sample_size(problem, ENTRIES_PER_ROW, MAX_SAMPLE_ENTRIES);
         let measured = held_out.min(HOLDOUT_FRACTION * size / count);
         let used = (size / count).min(1.0 - held_out);
-        let state = FitState {
-            zero_mean_modes: Some([0, 1]),
-            holdout: (used < 1.0)
-                .then(|| HoldoutSplit::new(held_out, used, o.seed).measuring(measured)),
-            purpose: Purpose::StartingValues,
-            ..FitState::default()
-        };
-        let (input, mut burn_in) = (FitInput::default(), BurnIn::default());
-        let mut fit = Fit::new(problem, &o, &input, state, &mut (), monitor)?;
-        fit.run(&mut burn_in)?;
-        if monitor.is_cancelled_by_caller() {
-            return Err(Error::Cancelled);
-        }
-        let held_out_error = if count * measured < MIN_HOLDOUT_ENTRIES {
-            None
-        } else {
-            Some(fit.validation_error()?.powi(2))
-        };
-        let (mut model, summary) = fit.finish(StopReason::Epochs, &mut ())?;
-        model.samples = None;
-        monitor.enter(Phase::Preparation);
-        let errors = &burn_in.squared_errors;
-        let last = &errors[errors.len().saturating_sub(BURN_IN_WINDOW)..];
-        Ok(GibbsStart {
-            model: Arc::new(model),
-            noise_variance: if last.is_empty() {
-                summary.train_rmse.powi(2)
-            } else {
-                last.iter().sum::<f64>() / last.len() as f64
-            },
-            held_out_error,
-        })
+        let split =
+            (used < 1.0).then(|| HoldoutSplit::new(held_out, used, o.seed).measuring(measured));
+        let is_measured = count * measured >= MIN_HOLDOUT_ENTRIES;
+        let mut start = run_chain(problem, &o, split, monitor)?;
+        start.held_out_error = start.held_out_error.filter(|_| is_measured);
+        Ok(start)
     }
 
     /// Returns the fraction of the values' `variance` that is noise. Where the chain predicts held-out entries no better
@@ -139,19 +125,7 @@ impl GibbsStart {
     /// Returns whether components far larger than values of this `deviation` cancel each other, as they do where few entries
     /// are observed without noise. No learning rate suits such rows.
     pub(super) fn has_cancelling_components(&self, deviation: f64) -> bool {
-        let model = &self.model;
-        let mut sizes: Vec<f64> = model.core[..model.shape.ranks()[0]]
-            .iter()
-            .map(|g| f64::from(g.abs()))
-            .collect();
-        for (n, mode) in model.modes.iter().enumerate() {
-            let rows = (mode.rows.len() as f64).sqrt().max(1.0);
-            let norms = column_norms(model, n);
-            let each = sizes.iter_mut().zip(norms);
-            each.for_each(|(size, norm)| *size *= norm / rows);
-        }
-        let largest = sizes.into_iter().fold(0.0, f64::max);
-        largest > MAX_COMPONENT_SIZE * deviation
+        self.largest_component > MAX_COMPONENT_SIZE * deviation
     }
 
     /// Returns the model that a fit with `options` starts from: the sample itself, or its compression to a full core.
@@ -168,6 +142,76 @@ impl GibbsStart {
         compress(&self.model, &mut model, &thread_pool(options, monitor))?;
         Ok(Arc::new(model))
     }
+}
+
+/// Runs a chain with `options` until it has burned in, on the training entries of `split`, or on all entries. Its held-out
+/// entries measure the error.
+fn run_chain(
+    problem: &Problem<'_>,
+    options: &Options,
+    split: Option<HoldoutSplit>,
+    monitor: &FitMonitor<'_>,
+) -> Result<GibbsStart> {
+    let state = FitState {
+        zero_mean_modes: Some([0, 1]),
+        holdout: split,
+        purpose: Purpose::StartingValues,
+        ..FitState::default()
+    };
+    let (input, mut burn_in) = (FitInput::default(), BurnIn::default());
+    let mut fit = Fit::new(problem, options, &input, state, &mut (), monitor)?;
+    fit.run(&mut burn_in)?;
+    if monitor.is_cancelled_by_caller() {
+        return Err(Error::Cancelled);
+    }
+    let held_out_error = match split {
+        Some(_) => Some(fit.validation_error()?.powi(2)),
+        None => None,
+    };
+    let (mut model, summary) = fit.finish(StopReason::Epochs, &mut ())?;
+    model.samples = None;
+    monitor.enter(Phase::Preparation);
+    let errors = &burn_in.squared_errors;
+    let last = &errors[errors.len().saturating_sub(BURN_IN_WINDOW)..];
+    Ok(GibbsStart {
+        noise_variance: if last.is_empty() {
+            summary.train_rmse.powi(2)
+        } else {
+            last.iter().sum::<f64>() / last.len() as f64
+        },
+        held_out_error,
+        largest_component: largest_component(&model),
+        model: Arc::new(model),
+    })
+}
+
+/// Returns the size of the largest component of a CP model: its weight times the root mean squares of its columns.
+fn largest_component(model: &Model) -> f64 {
+    let mut sizes: Vec<f64> = model.core[..model.shape.ranks()[0]]
+        .iter()
+        .map(|g| f64::from(g.abs()))
+        .collect();
+    for (n, mode) in model.modes.iter().enumerate() {
+        let rows = (mode.rows.len() as f64).sqrt().max(1.0);
+        let norms = column_norms(model, n);
+        let each = sizes.iter_mut().zip(norms);
+        each.for_each(|(size, norm)| *size *= norm / rows);
+    }
+    sizes.into_iter().fold(0.0, f64::max)
+}
+
+/// Returns the sample of rows of the largest mode that the chain takes, if a sample of entries would leave these rows with
+/// fewer than [`ENTRIES_PER_ROW`]. `held_out` is the fraction of the entries that the chain must not see.
+fn row_sampling(problem: &Problem<'_>, held_out: f64, seed: u64) -> Option<RowSampling> {
+    let count = problem.count() as f64;
+    let rows = problem.modes()[largest_mode(problem)].rows().len() as f64;
+    let size = sample_size(problem, ENTRIES_PER_ROW, MAX_SAMPLE_ENTRIES);
+    let is_needed = size < count && size < ENTRIES_PER_ROW * rows;
+    is_needed.then(|| RowSampling {
+        row_fraction: size / count,
+        split: HoldoutSplit::new(held_out, 1.0 - held_out, seed),
+        seed,
+    })
 }
 
 /// Returns the rank of the chain for a fit with `options`. Further components of a CP model start at random; a full core is

@@ -362,7 +362,7 @@ pub(super) fn set_prior_means(
 }
 
 /// Copies the rows of indices that both factors have.
-fn copy_rows(
+pub(super) fn copy_rows(
     to: &mut FactorMatrix,
     to_map: &RowMap,
     from: &FactorMatrix,

@@ -42,6 +42,7 @@ mod observer;
 mod reparametrization;
 mod resume;
 mod row_penalty;
+mod row_sample;
 mod rowwise;
 mod sgd;
 mod standardization;

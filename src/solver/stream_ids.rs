@@ -21,3 +21,5 @@ pub const ENTRY_SAMPLE: u64 = 108;
 pub const HOLDOUT: u64 = 109;
 /// Options of the trials of a search.
 pub const TUNING: u64 = 110;
+/// Rows whose entries an initialization uses.
+pub const ROW_SAMPLE: u64 = 111;

@@ -1,0 +1,202 @@
+//! Entries of a random part of the rows of the largest mode.
+//!
+//! Rows of one mode are independent given those of all others, so a part of the rows of the largest mode determines the
+//! rows of the other modes. Each of its rows has as many entries as in the whole problem, where a sample of as many random
+//! entries leaves all rows with few. In: a problem. Out: a smaller problem, and later a model of all rows.
+
+use std::ops::Range;
+
+use super::holdout_split::HoldoutSplit;
+use super::initialization::copy_rows;
+use super::stream_ids;
+use crate::error::Result;
+use crate::format::{CooView, Values};
+use crate::model::Model;
+use crate::parallel::ThreadPool;
+use crate::problem::Problem;
+use crate::progress::Monitor;
+use crate::random::hash_words;
+use crate::try_alloc::{try_collect, try_with_capacity};
+
+/// Number of entries that one task reads.
+const CHUNK: usize = 1 << 18;
+
+/// Which rows and entries a sample has.
+#[derive(Clone, Copy)]
+pub(super) struct RowSampling {
+    /// Fraction of the rows of the largest mode.
+    pub row_fraction: f64,
+    /// Split of the entries. The sample has training entries only.
+    pub split: HoldoutSplit,
+    pub seed: u64,
+}
+
+/// The entries of a sample, in the order and with the indices of the problem.
+pub(super) struct RowSample {
+    columns: Vec<Vec<u32>>,
+    values: Vec<f64>,
+    /// Empty if entries are unweighted.
+    weights: Vec<f64>,
+}
+
+impl RowSample {
+    /// Copies the entries of a sample of `problem`.
+    pub(super) fn read(
+        problem: &Problem<'_>,
+        sampling: RowSampling,
+        pool: &ThreadPool<'_>,
+    ) -> Result<RowSample> {
+        let view = problem.tensor().view();
+        let largest = view.column(largest_mode(problem));
+        let end = (sampling.row_fraction * u64::MAX as f64) as u64;
+        let is_selected = |&i: &usize| {
+            let row = u64::from(largest[i]);
+            hash_words(&[sampling.seed, stream_ids::ROW_SAMPLE, row]) < end
+                && sampling.split.is_training(i)
+        };
+        let select = |(): &mut (), c: usize| {
+            let range: Range<usize> = c * CHUNK..((c + 1) * CHUNK).min(view.len());
+            let mut selected: Vec<usize> = try_with_capacity(range.len(), "entries")?;
+            selected.extend(range.filter(is_selected));
+            Ok(selected)
+        };
+        let selected = pool.try_map(view.len().div_ceil(CHUNK), || Ok(()), select)?;
+        let count = selected.iter().map(Vec::len).sum();
+        let selected = || selected.iter().flatten();
+        let column = |n: usize| {
+            let column = view.column(n);
+            try_collect(count, selected().map(|&i| column[i]), "indices")
+        };
+        let floats =
+            |values: Values<'_>| try_collect(count, selected().map(|&i| values.get(i)), "entries");
+        Ok(RowSample {
+            columns: (0..view.order()).map(column).collect::<Result<_>>()?,
+            values: floats(view.values())?,
+            weights: view.weights().map_or(Ok(Vec::new()), floats)?,
+        })
+    }
+
+    /// Builds the problem of these entries, with all matrices of `whole`.
+    pub(super) fn problem<'a>(
+        &'a self,
+        whole: &'a Problem<'_>,
+        seed: u64,
+        monitor: &dyn Monitor,
+    ) -> Result<Problem<'a>> {
+        let view = whole.tensor().view();
+        let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
+        let values = Values::F64(&self.values);
+        let mut tensor = CooView::new(view.name(), view.dims(), &columns, values)?;
+        if view.weights().is_some() {
+            tensor = tensor.with_weights(Values::F64(&self.weights))?;
+        }
+        let mut builder = Problem::builder(tensor.with_inferred_dims()).seed(seed);
+        for matrix in whole.matrices() {
+            let view = matrix.entries.view().clone();
+            builder = builder.matrix(matrix.mode, view, matrix.weight, matrix.kind);
+            if let Some(penalty) = matrix.penalty {
+                builder = builder.penalty(penalty);
+            }
+        }
+        builder.build(monitor)
+    }
+}
+
+/// Returns the mode with the most rows.
+pub(super) fn largest_mode(problem: &Problem<'_>) -> usize {
+    let rows = |&n: &usize| problem.modes()[n].rows().len();
+    (0..problem.order()).max_by_key(rows).unwrap_or(0)
+}
+
+/// Returns a model of all rows of `problem` with the parameters of `part`, a CP model of some of them. Rows that it lacks are
+/// its mean rows.
+pub(super) fn with_all_rows(problem: &Problem<'_>, part: &Model) -> Result<Model> {
+    let mut options = part.options.clone();
+    options.rank = vec![part.shape.ranks()[0]];
+    let (mut model, _) = Model::zeros(problem, &options)?;
+    model.core.copy_from_slice(&part.core);
+    for (mode, known) in model.modes.iter_mut().zip(&part.modes) {
+        let mean = known.factor.row(known.factor.len() - 1);
+        let stride = mode.factor.stride();
+        let rows = mode.factor.as_mut_slice()?.chunks_exact_mut(stride);
+        rows.for_each(|row| row[..mean.len()].copy_from_slice(mean));
+        copy_rows(&mut mode.factor, &mode.rows, &known.factor, &known.rows)?;
+    }
+    for (matrix, known) in model.matrices.iter_mut().zip(&part.matrices) {
+        if !matrix.kind.is_graph() {
+            let (columns, known_columns) = (&matrix.columns, &known.columns);
+            copy_rows(&mut matrix.factor, columns, &known.factor, known_columns)?;
+        }
+    }
+    model.options = options;
+    model.update_mean_rows()?;
+    Ok(model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{ModelKind, Options};
+
+    #[test]
+    fn a_sample_has_all_entries_of_its_rows() {
+        let rows: Vec<u32> = (0..600).map(|i| i / 3).collect();
+        let columns: Vec<u32> = (0..600).map(|i| i % 5).collect();
+        let values: Vec<f32> = (0..600).map(|i| (i % 7) as f32).collect();
+        let weights = vec![0.5; 600];
+        let view = CooView::new("t", &[200, 5], &[&rows, &columns], Values::F32(&values)).unwrap();
+        let view = view.with_weights(Values::F32(&weights)).unwrap();
+        let whole = Problem::builder(view).build(&()).unwrap();
+        let sampling = RowSampling {
+            row_fraction: 0.25,
+            split: HoldoutSplit::new(0.0, 1.0, 3),
+            seed: 3,
+        };
+        let pool = ThreadPool::new(2, false, 0);
+        let sample = RowSample::read(&whole, sampling, &pool).unwrap();
+        let part = sample.problem(&whole, 3, &()).unwrap();
+        let count = part.modes()[0].rows().len();
+        assert!((25..75).contains(&count), "{count} of 200 rows");
+        assert!(part.modes()[0].counts().iter().all(|&n| n == 3));
+        assert_eq!(
+            (part.count(), part.total_weight()),
+            (3 * count as u64, 1.5 * count as f64)
+        );
+        assert_eq!(part.modes()[0].dim(), 200);
+    }
+
+    #[test]
+    fn rows_outside_of_the_sample_are_mean_rows() {
+        let all: Vec<u32> = (0..6).collect();
+        let some = [1u32, 4];
+        let problem = |rows: &[u32]| {
+            let values = vec![1.0f32; rows.len()];
+            let view = CooView::new("t", &[6, 6], &[rows, rows], Values::F32(&values));
+            Problem::builder(view.unwrap())
+                .build(&())
+                .map(|p| Model::zeros(&p, &cp()).unwrap().0)
+        };
+        let mut part = problem(&some).unwrap();
+        let stride = part.modes[0].factor.stride();
+        let rows = part.modes[0].factor.as_mut_slice().unwrap();
+        (rows[0], rows[stride]) = (2.0, 4.0);
+        part.update_mean_rows().unwrap();
+        let values = vec![1.0f32; 6];
+        let view = CooView::new("t", &[6, 6], &[&all, &all], Values::F32(&values)).unwrap();
+        let whole = Problem::builder(view).build(&()).unwrap();
+        let model = with_all_rows(&whole, &part).unwrap();
+        let first = |i: usize| model.modes[0].factor.row(i)[0];
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5].map(first),
+            [3.0, 2.0, 3.0, 3.0, 4.0, 3.0]
+        );
+    }
+
+    fn cp() -> Options {
+        Options {
+            model: ModelKind::Cp,
+            rank: vec![2],
+            ..Options::default()
+        }
+    }
+}
