@@ -33,42 +33,110 @@ pub(crate) fn cholesky_solve(
     b: &mut [f32],
     noise: Noise<'_>,
 ) -> bool {
-    let width = padded_len(size);
+    check_lengths(size, a, b, &noise);
     assert!(level.is_available());
+    // SAFETY: the lengths were checked, the level is available.
+    unsafe { solve_one(level, size, a.as_mut_ptr(), b, noise) }
+}
+
+/// Solves two systems of the same size as [`cholesky_solve`] does, with the same results, at the same time: the pivots of
+/// one system follow from each other, so a second one fills the time that the first one waits. Returns false if
+/// [`cholesky_solve`] would for one of them; nothing then holds a meaningful value.
+///
+/// # Panics
+/// If a length is not that of the padded `size`, the two noises are of different kinds, or the machine does not have the
+/// level.
+pub(crate) fn cholesky_solve_pair(
+    level: Level,
+    size: usize,
+    systems: [&mut [f32]; 2],
+    rhs: [&mut [f32]; 2],
+    noise: [Noise<'_>; 2],
+) -> bool {
+    for i in 0..2 {
+        check_lengths(size, systems[i], rhs[i], &noise[i]);
+    }
+    assert_eq!(
+        std::mem::discriminant(&noise[0]),
+        std::mem::discriminant(&noise[1])
+    );
+    assert!(level.is_available());
+    let systems = systems.map(<[f32]>::as_mut_ptr);
+    // SAFETY: the lengths were checked, the level is available.
+    unsafe { solve_pair(level, size, systems, rhs, noise) }
+}
+
+/// Checks the lengths of a system against its size.
+fn check_lengths(size: usize, a: &[f32], b: &[f32], noise: &Noise<'_>) {
+    let width = padded_len(size);
     assert_eq!((a.len(), b.len()), (size * width, width));
-    assert!(match &noise {
+    assert!(match noise {
         Noise::None => true,
         Noise::Sample(z) => z.len() == width,
         Noise::MeanAndSample(z) => z.len() == width,
     });
-    // SAFETY: the lengths were checked, the level is available.
-    unsafe { solve(level, size, a.as_mut_ptr(), b, noise) }
 }
 
 dispatched! {
-    unsafe fn solve(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool = any_solve;
+    unsafe fn solve_one(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool = any_solve_one;
+}
+
+dispatched! {
+    unsafe fn solve_pair(size: usize, a: [*mut f32; 2], b: [&mut [f32]; 2], noise: [Noise<'_>; 2]) -> bool = any_solve_pair;
 }
 
 #[inline(always)]
-unsafe fn any_solve<V: F32x16>(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool {
+unsafe fn any_solve_one<V: F32x16>(
+    size: usize,
+    a: *mut f32,
+    b: &mut [f32],
+    noise: Noise<'_>,
+) -> bool {
+    // SAFETY: the caller's obligations.
+    unsafe { solve::<V, 1>(size, [a], [b], [noise]) }
+}
+
+#[inline(always)]
+unsafe fn any_solve_pair<V: F32x16>(
+    size: usize,
+    a: [*mut f32; 2],
+    b: [&mut [f32]; 2],
+    noise: [Noise<'_>; 2],
+) -> bool {
+    // SAFETY: the caller's obligations.
+    unsafe { solve::<V, 2>(size, a, b, noise) }
+}
+
+#[inline(always)]
+unsafe fn solve<V: F32x16, const M: usize>(
+    size: usize,
+    a: [*mut f32; M],
+    mut b: [&mut [f32]; M],
+    noise: [Noise<'_>; M],
+) -> bool {
     // SAFETY: the caller's obligations.
     unsafe {
-        if !factorize::<V>(size, a) {
+        if !factorize::<V, M>(size, a) {
             return false;
         }
-        solve_transposed::<V>(size, a, b);
-        let sample_is_finite = match noise {
-            Noise::None => true,
-            Noise::Sample(noise) => {
-                b.iter_mut().zip(noise).for_each(|(y, z)| *y += z);
-                true
+        solve_transposed::<V, M>(size, a, b.each_mut().map(|b| b.as_mut_ptr()));
+        let mut samples = [std::ptr::null_mut(); M];
+        for (s, noise) in noise.into_iter().enumerate() {
+            match noise {
+                Noise::None => {}
+                Noise::Sample(noise) => b[s].iter_mut().zip(noise).for_each(|(y, z)| *y += z),
+                Noise::MeanAndSample(noise) => {
+                    noise.iter_mut().zip(&*b[s]).for_each(|(z, y)| *z += y);
+                    samples[s] = noise.as_mut_ptr();
+                }
             }
-            Noise::MeanAndSample(noise) => {
-                noise.iter_mut().zip(&*b).for_each(|(z, y)| *z += y);
-                solve_upper::<V>(size, a, noise)
-            }
-        };
-        sample_is_finite && solve_upper::<V>(size, a, b)
+        }
+        // All systems have noise of the same kind.
+        if samples.iter().all(|sample| !sample.is_null()) && !solve_upper::<V, M>(size, a, samples)
+        {
+            return false;
+        }
+        solve_upper::<V, M>(size, a, b.map(|b| b.as_mut_ptr()))
     }
 }
 
@@ -76,21 +144,21 @@ unsafe fn any_solve<V: F32x16>(size: usize, a: *mut f32, b: &mut [f32], noise: N
 /// rounding error.
 const MIN_PIVOT_RATIO: f32 = 1e-5;
 
-/// Replaces the upper triangle of A by R, with the reciprocals of R's diagonal on the diagonal. Returns
-/// false if A is not positive definite.
+/// Replaces the upper triangle of each A by R, with the reciprocals of R's diagonal on the diagonal. Returns
+/// false if one is not positive definite.
 #[inline(always)]
-unsafe fn factorize<V: F32x16>(size: usize, a: *mut f32) -> bool {
+unsafe fn factorize<V: F32x16, const M: usize>(size: usize, a: [*mut f32; M]) -> bool {
     let mut first = 0;
     while first < size {
         // SAFETY: the caller's obligations. Panels of 8 come first, then those of 4, so the rows of a panel have the same
         // first vector.
         let (rows, is_positive) = unsafe {
             if V::VECTOR_REGISTERS >= 32 && first + 8 <= size {
-                (8, factorize_panel::<V, 8>(size, a, first))
+                (8, factorize_panel::<V, 8, M>(size, a, first))
             } else if first + 4 <= size {
-                (4, factorize_panel::<V, 4>(size, a, first))
+                (4, factorize_panel::<V, 4, M>(size, a, first))
             } else {
-                (1, factorize_panel::<V, 1>(size, a, first))
+                (1, factorize_panel::<V, 1, M>(size, a, first))
             }
         };
         if !is_positive {
@@ -101,57 +169,73 @@ unsafe fn factorize<V: F32x16>(size: usize, a: *mut f32) -> bool {
     true
 }
 
-/// Computes `N` rows of R from all rows before them. The sums over these rows stay in registers.
+/// Computes `N` rows of each R from all rows before them. The sums over these rows stay in registers.
 #[inline(always)]
-unsafe fn factorize_panel<V: F32x16, const N: usize>(
+unsafe fn factorize_panel<V: F32x16, const N: usize, const M: usize>(
     size: usize,
-    a: *mut f32,
+    a: [*mut f32; M],
     first: usize,
 ) -> bool {
     let width = padded_len(size);
+    let first_vector = first / LANES * LANES;
     // SAFETY: the caller's obligations; the panel ends within the matrix.
     unsafe {
-        let panel = a.add(first * width);
-        let mut min_pivots = [0.0f32; N];
-        for (i, min) in min_pivots.iter_mut().enumerate() {
-            *min = MIN_PIVOT_RATIO * *panel.add(i * width + first + i);
-        }
-        for at in (first / LANES * LANES..width).step_by(LANES) {
-            let mut sums = [V::zero(); N];
-            for (i, sum) in sums.iter_mut().enumerate() {
-                *sum = V::load(panel.add(i * width + at));
+        let panels = a.map(|a| a.add(first * width));
+        let mut min_pivots = [[0.0f32; M]; N];
+        for i in 0..N {
+            for s in 0..M {
+                min_pivots[i][s] = MIN_PIVOT_RATIO * *panels[s].add(i * width + first + i);
             }
-            for m in 0..first {
-                let row = a.add(m * width);
-                let x = V::load(row.add(at));
-                for (i, sum) in sums.iter_mut().enumerate() {
-                    *sum = V::splat(-*row.add(first + i)).mul_add(x, *sum);
+        }
+        for at in (first_vector..width).step_by(LANES) {
+            let mut sums = [[V::zero(); N]; M];
+            for s in 0..M {
+                for i in 0..N {
+                    sums[s][i] = V::load(panels[s].add(i * width + at));
                 }
             }
-            for (i, sum) in sums.iter().enumerate() {
-                sum.store(panel.add(i * width + at));
+            for m in 0..first {
+                for s in 0..M {
+                    let row = a[s].add(m * width);
+                    let x = V::load(row.add(at));
+                    for i in 0..N {
+                        sums[s][i] = V::splat(-*row.add(first + i)).mul_add(x, sums[s][i]);
+                    }
+                }
+            }
+            for s in 0..M {
+                for i in 0..N {
+                    sums[s][i].store(panels[s].add(i * width + at));
+                }
             }
         }
-        for (k, &min_pivot) in min_pivots.iter().enumerate() {
-            let row = panel.add(k * width);
-            let diagonal = row.add(first + k);
-            let pivot = *diagonal;
-            if pivot.is_nan() || pivot <= min_pivot || pivot.is_infinite() {
-                return false;
+        for k in 0..N {
+            let mut inverses = [0.0f32; M];
+            for s in 0..M {
+                let pivot = *panels[s].add(k * width + first + k);
+                if pivot.is_nan() || pivot <= min_pivots[k][s] || pivot.is_infinite() {
+                    return false;
+                }
+                inverses[s] = 1.0 / pivot.sqrt();
             }
-            let inverse = 1.0 / pivot.sqrt();
-            let scale = V::splat(inverse);
-            for at in (first / LANES * LANES..width).step_by(LANES) {
-                (V::load(row.add(at)) * scale).store(row.add(at));
+            for s in 0..M {
+                let row = panels[s].add(k * width);
+                let scale = V::splat(inverses[s]);
+                for at in (first_vector..width).step_by(LANES) {
+                    (V::load(row.add(at)) * scale).store(row.add(at));
+                }
+                // The triangular solves need only the reciprocal of the diagonal.
+                *row.add(first + k) = inverses[s];
             }
-            // The triangular solves need only the reciprocal of the diagonal.
-            *diagonal = inverse;
             for i in k + 1..N {
-                let by = V::splat(-*row.add(first + i));
-                let target = panel.add(i * width);
-                for at in (first / LANES * LANES..width).step_by(LANES) {
-                    by.mul_add(V::load(row.add(at)), V::load(target.add(at)))
-                        .store(target.add(at));
+                for s in 0..M {
+                    let row = panels[s].add(k * width);
+                    let by = V::splat(-*row.add(first + i));
+                    let target = panels[s].add(i * width);
+                    for at in (first_vector..width).step_by(LANES) {
+                        by.mul_add(V::load(row.add(at)), V::load(target.add(at)))
+                            .store(target.add(at));
+                    }
                 }
             }
         }
@@ -164,24 +248,31 @@ unsafe fn factorize_panel<V: F32x16, const N: usize>(
 /// The vector of R that holds the diagonal has arbitrary values left of it. They spoil elements of b before
 /// k, which are no longer needed, so y is kept in a buffer until its vector is complete.
 #[inline(always)]
-unsafe fn solve_transposed<V: F32x16>(size: usize, r: *const f32, b: &mut [f32]) {
+unsafe fn solve_transposed<V: F32x16, const M: usize>(
+    size: usize,
+    r: [*mut f32; M],
+    b: [*mut f32; M],
+) {
     let width = padded_len(size);
-    let b = b.as_mut_ptr();
     // SAFETY: the caller's obligations.
     unsafe {
         for first in (0..size).step_by(LANES) {
-            let mut y = [0.0f32; LANES];
+            let mut y = [[0.0f32; LANES]; M];
             for k in first..size.min(first + LANES) {
-                let row = r.add(k * width);
-                let x = *b.add(k) * *row.add(k);
-                y[k - first] = x;
-                let by = V::splat(-x);
-                for at in (first..width).step_by(LANES) {
-                    by.mul_add(V::load(row.add(at)), V::load(b.add(at)))
-                        .store(b.add(at));
+                for s in 0..M {
+                    let row = r[s].add(k * width);
+                    let x = *b[s].add(k) * *row.add(k);
+                    y[s][k - first] = x;
+                    let by = V::splat(-x);
+                    for at in (first..width).step_by(LANES) {
+                        by.mul_add(V::load(row.add(at)), V::load(b[s].add(at)))
+                            .store(b[s].add(at));
+                    }
                 }
             }
-            V::load(y.as_ptr()).store(b.add(first));
+            for s in 0..M {
+                V::load(y[s].as_ptr()).store(b[s].add(first));
+            }
         }
     }
 }
@@ -191,37 +282,48 @@ unsafe fn solve_transposed<V: F32x16>(size: usize, r: *const f32, b: &mut [f32])
 /// Works on sixteen elements at a time from the end: subtracts the contribution of later elements, then
 /// substitutes within a transposed sixteen by sixteen block, whose columns are vectors.
 #[inline(always)]
-unsafe fn solve_upper<V: F32x16>(size: usize, r: *const f32, y: &mut [f32]) -> bool {
+unsafe fn solve_upper<V: F32x16, const M: usize>(
+    size: usize,
+    r: [*mut f32; M],
+    y: [*mut f32; M],
+) -> bool {
     let width = padded_len(size);
-    let y = y.as_mut_ptr();
     // SAFETY: the caller's obligations.
     unsafe {
         for first in (0..size).step_by(LANES).rev() {
             let count = LANES.min(size - first);
-            let mut later = [0.0f32; LANES];
-            let mut block = [V::zero(); LANES];
-            for i in 0..count {
-                let row = r.add((first + i) * width);
-                block[i] = V::load(row.add(first));
-                let mut sum = V::zero();
-                for at in (first + LANES..width).step_by(LANES) {
-                    sum = V::load(row.add(at)).mul_add(V::load(y.add(at)), sum);
+            let mut columns = [[V::zero(); LANES]; M];
+            let mut rest = [V::zero(); M];
+            for s in 0..M {
+                let mut later = [0.0f32; LANES];
+                let mut block = [V::zero(); LANES];
+                for i in 0..count {
+                    let row = r[s].add((first + i) * width);
+                    block[i] = V::load(row.add(first));
+                    let mut sum = V::zero();
+                    for at in (first + LANES..width).step_by(LANES) {
+                        sum = V::load(row.add(at)).mul_add(V::load(y[s].add(at)), sum);
+                    }
+                    later[i] = sum.sum();
                 }
-                later[i] = sum.sum();
+                columns[s] = V::transpose(block);
+                rest[s] = V::load(y[s].add(first)) - V::load(later.as_ptr());
             }
-            let columns = V::transpose(block);
-            let mut rest = V::load(y.add(first)) - V::load(later.as_ptr());
-            let mut now = [0.0f32; LANES];
-            let mut solution = [0.0f32; LANES];
+            let mut now = [[0.0f32; LANES]; M];
+            let mut solution = [[0.0f32; LANES]; M];
             for k in (0..count).rev() {
-                rest.store(now.as_mut_ptr());
-                let x = now[k] * *r.add((first + k) * width + first + k);
-                solution[k] = x;
-                rest = V::splat(-x).mul_add(columns[k], rest);
+                for s in 0..M {
+                    rest[s].store(now[s].as_mut_ptr());
+                    let x = now[s][k] * *r[s].add((first + k) * width + first + k);
+                    solution[s][k] = x;
+                    rest[s] = V::splat(-x).mul_add(columns[s][k], rest[s]);
+                }
             }
-            V::load(solution.as_ptr()).store(y.add(first));
+            for s in 0..M {
+                V::load(solution[s].as_ptr()).store(y[s].add(first));
+            }
         }
-        (0..size).all(|k| (*y.add(k)).is_finite())
+        y.iter().all(|y| (0..size).all(|k| (*y.add(k)).is_finite()))
     }
 }
 
@@ -312,6 +414,36 @@ mod tests {
                 .map(|k| full[k] * f64::from(x[k / size]) * f64::from(x[k % size]))
                 .sum();
             assert!((form - length).abs() < 1e-3 * length, "{form} {length}");
+        }
+    }
+
+    #[test]
+    fn a_pair_of_systems_has_the_solutions_of_each() {
+        for level in Level::available() {
+            for size in [1, 4, 11, 33, 40] {
+                let width = padded_len(size);
+                let (a, _) = matrix(size);
+                let scaled: Vec<f32> = a.iter().map(|a| 2.0 * a).collect();
+                let b: Vec<f32> = (0..width).map(|i| i as f32 - 3.0).collect();
+                let z: Vec<f32> = (0..width).map(|i| (i as f32 - 7.0) / 5.0).collect();
+                let one = |a: &[f32]| {
+                    let (mut a, mut b, mut z) = (a.to_vec(), b.clone(), z.clone());
+                    let noise = Noise::MeanAndSample(&mut z);
+                    assert!(cholesky_solve(level, size, &mut a, &mut b, noise));
+                    (b, z)
+                };
+                let (mut a1, mut b1, mut z1) = (a.clone(), b.clone(), z.clone());
+                let (mut a2, mut b2, mut z2) = (scaled.clone(), b.clone(), z.clone());
+                let noise = [Noise::MeanAndSample(&mut z1), Noise::MeanAndSample(&mut z2)];
+                let (systems, rhs) = ([&mut a1[..], &mut a2], [&mut b1[..], &mut b2]);
+                assert!(cholesky_solve_pair(level, size, systems, rhs, noise));
+                assert_eq!([(b1, z1), (b2, z2)], [one(&a), one(&scaled)]);
+                let (mut a1, mut a2) = (a.clone(), vec![0.0f32; size * width]);
+                let (mut b1, mut b2) = (b.clone(), b.clone());
+                let (systems, rhs) = ([&mut a1[..], &mut a2], [&mut b1[..], &mut b2]);
+                let noise = [Noise::None, Noise::None];
+                assert!(!cholesky_solve_pair(level, size, systems, rhs, noise));
+            }
         }
     }
 

@@ -90,6 +90,7 @@ pub mod reference;
 mod residual_sums;
 mod row_cache;
 mod row_counts;
+mod row_moments;
 mod row_partition;
 mod tensor_kernel;
 
@@ -100,7 +101,7 @@ pub(crate) use block_update::{
     BlockScratch, BlockUpdateSettings, update_block, update_graph_block,
 };
 pub(crate) use blocking::{BlockingSpec, ModeCut};
-pub(crate) use cholesky::{Noise, cholesky_solve};
+pub(crate) use cholesky::{Noise, cholesky_solve, cholesky_solve_pair};
 pub(crate) use conflict_free::{ClassRows, ConflictFreeClass, ConflictFreeClasses, RowBitSets};
 pub(crate) use core_penalty::CorePenalty;
 pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};
@@ -120,6 +121,7 @@ pub(crate) use nearest::{Lanes, nearest};
 pub(crate) use normal_equations::{BiasedRow, NormalEquations};
 pub(crate) use partials::{OtherMode, Partials, PartialsScratch};
 pub(crate) use row_cache::RowCache;
+pub(crate) use row_moments::add_row_moments;
 pub(crate) use row_partition::RowPartition;
 pub use tensor_kernel::{Method, TensorKernel};
 pub(crate) use tensor_kernel::{add_outer, weighted_sum};

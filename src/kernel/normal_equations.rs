@@ -22,7 +22,7 @@ use super::mode_csr::ModeCsr;
 use super::partials::{BATCH_ENTRIES, Partials, PartialsScratch, fill};
 use crate::error::Result;
 use crate::progress::{StopFlag, count_operations, steps_per_poll};
-use crate::simd::{AlignedVec, LANES, padded_len};
+use crate::simd::{AlignedVec, LANES, Level, padded_len};
 use crate::simd::{F32x16, dispatched};
 
 /// Sums over the entries of a row that make up its normal equations.
@@ -65,9 +65,27 @@ impl NormalEquations {
     }
 
     /// Row `i` of the sum of w d d^T, from the diagonal on.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn gram_row(&self, i: usize) -> &[f32] {
         &self.gram[i * padded_len(self.rank)..][i..self.rank]
+    }
+
+    /// Adds the upper triangle of `weight` times the sum of w d d^T to a matrix whose rows have `width` floats, a multiple of
+    /// the vector length. Elements below the diagonal get arbitrary values.
+    ///
+    /// # Panics
+    /// If the matrix is smaller, or the machine does not have the level.
+    pub(crate) fn add_weighted_gram(
+        &self,
+        level: Level,
+        weight: f32,
+        to: &mut [f32],
+        width: usize,
+    ) {
+        assert!(level.is_available() && width >= padded_len(self.rank));
+        assert!(to.len() >= self.rank * width && width.is_multiple_of(LANES));
+        // SAFETY: the lengths were checked, the level is available.
+        unsafe { add_weighted_gram(level, self, weight, to.as_mut_ptr(), width) }
     }
 
     /// The sum of w d r.
@@ -224,6 +242,31 @@ dispatched! {
 
 dispatched! {
     unsafe fn residuals(partials: &Partials<'_>, records: &[u32], row: &[f32], bias: f32, scratch: &mut PartialsScratch, out: &mut [f32]) = any_residuals;
+}
+
+dispatched! {
+    unsafe fn add_weighted_gram(equations: &NormalEquations, weight: f32, to: *mut f32, width: usize) = any_add_weighted_gram;
+}
+
+#[inline(always)]
+unsafe fn any_add_weighted_gram<V: F32x16>(
+    equations: &NormalEquations,
+    weight: f32,
+    to: *mut f32,
+    width: usize,
+) {
+    let (rank, weight) = (equations.rank, V::splat(weight));
+    let stride = padded_len(rank);
+    // SAFETY: the caller's obligations.
+    unsafe {
+        for i in 0..rank {
+            let (from, to) = (equations.gram.as_ptr().add(i * stride), to.add(i * width));
+            for at in (i / LANES * LANES..stride).step_by(LANES) {
+                let sum = V::load(to.add(at)) + weight * V::load(from.add(at));
+                sum.store(to.add(at));
+            }
+        }
+    }
 }
 
 #[inline(always)]

@@ -24,6 +24,7 @@ use crate::linalg::dot;
 use crate::model::FactorMatrix;
 use crate::parallel::ThreadPool;
 use crate::progress::Monitor;
+use crate::try_alloc::try_collect;
 
 /// Number of rows that a thread takes at a time.
 const ROWS_PER_TASK: usize = 128;
@@ -68,6 +69,47 @@ impl FullMatrix {
             by_column: Arc::new(csr(1)?),
             unobserved_values,
         })
+    }
+
+    /// Indexes an observed matrix as a full one if it has one entry without weight at every position. The smallest value of
+    /// a column then takes the place of the unobserved one, so that entries with that value need not be listed.
+    pub(super) fn of_complete(
+        [rows, columns]: [usize; 2],
+        entries: &EntryList,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<FullMatrix>> {
+        let positions = rows.checked_mul(columns);
+        if entries.is_weighted() || entries.len() == 0 || positions != Some(entries.len()) {
+            return Ok(None);
+        }
+        let mut is_listed: Vec<bool> =
+            try_collect(entries.len(), std::iter::repeat(false), "entries")?;
+        let mut smallest: Vec<f32> =
+            try_collect(columns, std::iter::repeat(f32::INFINITY), "columns")?;
+        let each = || entries.rows.chunks_exact(2).zip(&entries.values);
+        for (position, &value) in each() {
+            let (row, column) = (position[0] as usize, position[1] as usize);
+            if std::mem::replace(&mut is_listed[row * columns + column], true) {
+                return Ok(None);
+            }
+            smallest[column] = smallest[column].min(value);
+        }
+        let differences = || {
+            let difference = |(position, value): (&'_ [u32], &f32)| {
+                let difference = value - smallest[position[1] as usize];
+                ([position[0], position[1]], difference)
+            };
+            each().map(difference).filter(|(_, value)| *value != 0.0)
+        };
+        let count = differences().count();
+        let listed = EntryList {
+            order: 2,
+            rows: try_collect(2 * count, differences().flat_map(|(p, _)| p), "indices")?,
+            values: try_collect(count, differences().map(|(_, value)| value), "entries")?,
+            weights: Vec::new(),
+            values_with_biases: Vec::new(),
+        };
+        FullMatrix::new(rows, &listed, smallest, monitor).map(Some)
     }
 
     /// Returns the number of positions, rows times columns.
@@ -143,5 +185,45 @@ impl FullMatrix {
         let observed: f64 = observed.iter().sum();
         // Rounding can make the error of a perfect fit negative.
         Ok((self.sum_of_squares() - 2.0 * unobserved + gram_product + observed).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(positions: &[[u32; 2]], values: &[f32]) -> EntryList {
+        EntryList {
+            order: 2,
+            rows: positions.concat(),
+            values: values.to_vec(),
+            weights: Vec::new(),
+            values_with_biases: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_complete_matrix_lists_differences_to_the_smallest_value_of_a_column() {
+        let positions = [[0, 0], [1, 0], [0, 1], [1, 1]];
+        let complete = entries(&positions, &[0.0, 3.0, -1.0, -1.0]);
+        let full = FullMatrix::of_complete([2, 2], &complete, &());
+        let full = full.unwrap().expect("every position has an entry");
+        assert_eq!(full.unobserved_values, [0.0, -1.0]);
+        assert_eq!((full.by_row.len(), full.by_row.value(0)), (1, 3.0));
+        assert_eq!(full.by_row.row_entries(1), 0..1);
+        assert_eq!(full.sum_of_squares(), 11.0);
+    }
+
+    #[test]
+    fn a_matrix_with_missing_or_repeated_positions_is_not_complete() {
+        let missing = entries(&[[0, 0], [1, 0], [0, 1]], &[1.0; 3]);
+        let repeated = entries(&[[0, 0], [1, 0], [0, 1], [0, 1]], &[1.0; 4]);
+        for entries in [missing, repeated] {
+            assert!(
+                FullMatrix::of_complete([2, 2], &entries, &())
+                    .unwrap()
+                    .is_none()
+            );
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! thread count.
 
 use crate::error::Result;
+use crate::kernel::add_row_moments;
 use crate::model::FactorMatrix;
 use crate::parallel::ThreadPool;
 
@@ -43,22 +44,24 @@ pub(super) fn row_moments(
         sum: vec![0.0; size],
         outer_products: vec![0.0; size * size],
     };
+    let (stride, all) = (rows.stride(), rows.as_slice());
     let chunks = pool.map(
         count.div_ceil(CHUNK_ROWS),
-        || vec![0.0f64; size],
-        |x, chunk| {
+        || (),
+        |(), chunk| {
             let mut m = zero();
-            for i in chunk * CHUNK_ROWS..((chunk + 1) * CHUNK_ROWS).min(count) {
-                let elements = rows.row(i).iter().chain(biases.get(i));
-                x.iter_mut()
-                    .zip(elements)
-                    .for_each(|(x, &u)| *x = f64::from(u));
-                for a in 0..size {
-                    m.sum[a] += x[a];
-                    let (y, row) = (x[a], &mut m.outer_products[a * size..=a * size + a]);
-                    row.iter_mut().zip(&*x).for_each(|(s, x)| *s += x * y);
-                }
-            }
+            let part = chunk * CHUNK_ROWS..((chunk + 1) * CHUNK_ROWS).min(count);
+            let biases = biases.get(part.clone()).unwrap_or_default();
+            let rows_of_part = &all[part.start * stride..part.end * stride];
+            let (sum, outer_products) = (&mut m.sum, &mut m.outer_products);
+            add_row_moments(
+                rows_of_part,
+                stride,
+                rows.rank(),
+                biases,
+                sum,
+                outer_products,
+            );
             m
         },
     )?;

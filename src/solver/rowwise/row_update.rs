@@ -23,12 +23,12 @@ use super::graph::Adjacency;
 use super::row_solve::{solve_nonneg, solve_regularized};
 use super::row_tasks::{RowTask, RowTasks};
 use crate::error::Result;
-use crate::kernel::{Noise, NormalEquations, PartialsScratch, cholesky_solve};
+use crate::kernel::{Noise, NormalEquations, PartialsScratch, cholesky_solve, cholesky_solve_pair};
 use crate::parallel::ThreadPool;
 use crate::progress::StopFlag;
 use crate::random::RandomStream;
 use crate::simd::{Level, padded_len};
-use crate::try_alloc::{try_with_capacity, try_zeroed};
+use crate::try_alloc::{try_to_vec, try_with_capacity, try_zeroed};
 
 /// An l2 penalty on rows: strength times (u - t)^T M (u - t).
 #[derive(Clone, Copy)]
@@ -110,9 +110,40 @@ impl<'a> RowConditional<'a> {
     }
 }
 
+/// What the equations of all rows have in common.
+struct SharedTerms<'a> {
+    terms: &'a [DataTerm<'a>],
+    /// The prior precision plus the Gram matrices of full matrices: the upper triangle, rows padded.
+    precision: Vec<f32>,
+}
+
+impl<'a> SharedTerms<'a> {
+    fn new(terms: &'a [DataTerm<'a>], prior: &GaussianPrior) -> Result<SharedTerms<'a>> {
+        let mut precision = try_to_vec(&prior.precision, "elements of normal equations")?;
+        let width = padded_len(prior.size);
+        for term in terms {
+            let Some(full) = &term.full_matrix else {
+                continue;
+            };
+            let (rank, weight) = (term.partials.rank, term.weight as f32);
+            let rows = precision.chunks_exact_mut(width);
+            for (p, gram) in rows.zip(full.gram.chunks_exact(rank)) {
+                p.iter_mut().zip(gram).for_each(|(p, g)| *p += weight * g);
+            }
+        }
+        Ok(SharedTerms { terms, precision })
+    }
+}
+
 /// Buffers of one thread.
 struct ThreadScratch {
     partials: PartialsScratch,
+    /// Two rows are solved at the same time.
+    rows: [RowScratch; 2],
+}
+
+/// Buffers of one row.
+struct RowScratch {
     /// The sums of each term.
     sums: Vec<NormalEquations>,
     system: LinearSystem,
@@ -130,14 +161,19 @@ struct LinearSystem {
 
 impl ThreadScratch {
     fn new(terms: &[DataTerm<'_>], size: usize) -> Result<ThreadScratch> {
+        let row = || {
+            Ok(RowScratch {
+                sums: empty_sums(terms)?,
+                system: LinearSystem {
+                    precision: try_zeroed(size * padded_len(size), "elements of normal equations")?,
+                    rhs: vec![0.0; padded_len(size)],
+                    noise: vec![0.0; padded_len(size)],
+                },
+            })
+        };
         Ok(ThreadScratch {
             partials: PartialsScratch::default(),
-            sums: empty_sums(terms)?,
-            system: LinearSystem {
-                precision: try_zeroed(size * padded_len(size), "elements of normal equations")?,
-                rhs: vec![0.0; padded_len(size)],
-                noise: vec![0.0; padded_len(size)],
-            },
+            rows: [row()?, row()?],
         })
     }
 }
@@ -156,6 +192,7 @@ pub(super) fn update_rows(
     pool: &ThreadPool<'_>,
 ) -> Result<Vec<f32>> {
     let scratch = || ThreadScratch::new(terms, conditional.prior.size);
+    let shared = SharedTerms::new(terms, conditional.prior)?;
     let len = conditional.output_len();
     let stop = pool.stop();
     let mut out: Vec<f32> = try_zeroed(tasks.rows.len() * len, "row elements")?;
@@ -164,7 +201,7 @@ pub(super) fn update_rows(
         Ok(match &tasks.tasks[t] {
             RowTask::Rows(positions) => {
                 let rows = &tasks.rows[positions.clone()];
-                let updated = conditional.update(rows, terms, scratch, stop)?;
+                let updated = conditional.update(rows, &shared, scratch, stop)?;
                 let mut slot = slots[t].lock().unwrap_or_else(|e| e.into_inner());
                 slot[..updated.len()].copy_from_slice(&updated);
                 None
@@ -194,7 +231,7 @@ pub(super) fn update_rows(
         let (position, sums) = &long_rows[k];
         let row = tasks.rows[*position] as usize;
         let mut out = Vec::with_capacity(len);
-        conditional.solve(row, terms, sums, &mut scratch.system, &mut out);
+        conditional.solve(row, &shared, sums, &mut scratch.rows[0].system, &mut out);
         Ok(out)
     })?;
     for ((position, _), row) in long_rows.iter().zip(solved) {
@@ -236,36 +273,76 @@ impl RowConditional<'_> {
     fn update(
         &self,
         rows: &[u32],
-        terms: &[DataTerm<'_>],
+        shared: &SharedTerms<'_>,
         scratch: &mut ThreadScratch,
         stop: &StopFlag,
     ) -> Result<Vec<f32>> {
         let mut out = try_with_capacity(rows.len() * self.output_len(), "row elements")?;
-        for &row in rows {
+        for pair in rows.chunks(2) {
             if stop.requested() {
                 break;
             }
-            let row = row as usize;
-            for (term, sums) in terms.iter().zip(&mut scratch.sums) {
-                sums.clear();
-                term.accumulate(term.csr.row_entries(row), &mut scratch.partials, sums, stop)?;
+            for (&row, scratch_row) in pair.iter().zip(&mut scratch.rows) {
+                for (term, sums) in shared.terms.iter().zip(&mut scratch_row.sums) {
+                    sums.clear();
+                    let entries = term.csr.row_entries(row as usize);
+                    term.accumulate(entries, &mut scratch.partials, sums, stop)?;
+                }
             }
-            self.solve(row, terms, &scratch.sums, &mut scratch.system, &mut out);
+            match *pair {
+                [a, b] => self.solve_pair([a, b], shared, &mut scratch.rows, &mut out),
+                _ => {
+                    for (&row, RowScratch { sums, system }) in pair.iter().zip(&mut scratch.rows) {
+                        self.solve(row as usize, shared, sums, system, &mut out);
+                    }
+                }
+            }
         }
         Ok(out)
+    }
+
+    /// Updates two rows as [`Self::solve`] does.
+    fn solve_pair(
+        &self,
+        rows: [u32; 2],
+        shared: &SharedTerms<'_>,
+        scratch: &mut [RowScratch; 2],
+        out: &mut Vec<f32>,
+    ) {
+        let rows = rows.map(|row| row as usize);
+        let is_solved = self.nonneg_passes.is_none() && {
+            for (row, RowScratch { sums, system }) in rows.into_iter().zip(&mut *scratch) {
+                self.assemble(row, shared, sums, system);
+            }
+            let [a, b] = scratch.each_mut().map(|row| &mut row.system);
+            let noise = [
+                self.noise(rows[0], &mut a.noise),
+                self.noise(rows[1], &mut b.noise),
+            ];
+            let systems = [&mut a.precision[..], &mut b.precision];
+            let rhs = [&mut a.rhs[..], &mut b.rhs];
+            cholesky_solve_pair(self.level, self.prior.size, systems, rhs, noise)
+        };
+        for (row, RowScratch { sums, system }) in rows.into_iter().zip(scratch) {
+            if is_solved {
+                self.append_solution(system, out);
+            } else {
+                self.solve(row, shared, sums, system, out);
+            }
+        }
     }
 
     /// Updates one row from the sums over its entries and appends it to `out`.
     fn solve(
         &self,
         row: usize,
-        terms: &[DataTerm<'_>],
+        shared: &SharedTerms<'_>,
         sums: &[NormalEquations],
         system: &mut LinearSystem,
         out: &mut Vec<f32>,
     ) {
         let size = self.prior.size;
-        self.assemble(row, terms, sums, system);
+        self.assemble(row, shared, sums, system);
         let LinearSystem {
             precision,
             rhs,
@@ -275,7 +352,7 @@ impl RowConditional<'_> {
             let start = &self.current_rows[row * padded_len(size)..][..size];
             solve_nonneg(size, precision, rhs, start, passes);
         } else if !cholesky_solve(self.level, size, precision, rhs, self.noise(row, noise)) {
-            self.assemble(row, terms, sums, system);
+            self.assemble(row, shared, sums, system);
             let LinearSystem {
                 precision,
                 rhs,
@@ -283,6 +360,12 @@ impl RowConditional<'_> {
             } = system;
             solve_regularized(size, precision, rhs, self.noise(row, noise));
         }
+        self.append_solution(system, out);
+    }
+
+    /// Appends the solution of a row's equations to `out`: the sample first if there are both.
+    fn append_solution(&self, system: &LinearSystem, out: &mut Vec<f32>) {
+        let size = self.prior.size;
         if matches!(self.output, RowOutput::SampleAndMean(_)) {
             out.extend_from_slice(&system.noise[..size]);
         }
@@ -314,7 +397,7 @@ impl RowConditional<'_> {
     fn assemble(
         &self,
         row: usize,
-        terms: &[DataTerm<'_>],
+        shared: &SharedTerms<'_>,
         sums: &[NormalEquations],
         system: &mut LinearSystem,
     ) {
@@ -323,12 +406,12 @@ impl RowConditional<'_> {
             rhs: q,
             ..
         } = system;
-        let size = self.prior.size;
-        p.copy_from_slice(&self.prior.precision);
+        let (size, terms) = (self.prior.size, shared.terms);
+        p.copy_from_slice(&shared.precision);
         q.fill(0.0);
         q[..size].copy_from_slice(&self.prior.precision_times_mean);
         for (term, sums) in terms.iter().zip(sums) {
-            add_term(term, sums, row, size, p, q);
+            self.add_term(term, sums, row, p, q);
         }
         if let (Some(bias), Some((term, sums))) =
             (self.fixed_biases.get(row), terms.iter().zip(sums).next())
@@ -346,6 +429,43 @@ impl RowConditional<'_> {
         self.add_neighbours(row, rank, p, q);
     }
 
+    /// Adds one data term to the equations of a row, given the sums over its entries, except for the Gram matrix of a full
+    /// matrix.
+    fn add_term(
+        &self,
+        term: &DataTerm<'_>,
+        sums: &NormalEquations,
+        row: usize,
+        p: &mut [f32],
+        q: &mut [f32],
+    ) {
+        let (size, weight) = (self.prior.size, term.weight as f32);
+        let width = padded_len(size);
+        if let Some(full) = &term.full_matrix {
+            let scale = weight * full.rhs_scales.map_or(1.0, |scales| scales[row]);
+            q.iter_mut()
+                .zip(&full.rhs)
+                .for_each(|(q, r)| *q += scale * r);
+        }
+        if sums.entry_count == 0 {
+            return;
+        }
+        if term.full_matrix.is_none() {
+            sums.add_weighted_gram(self.level, weight, p, width);
+        }
+        q.iter_mut()
+            .zip(sums.rhs())
+            .for_each(|(q, r)| *q += weight * r);
+        if term.has_bias {
+            let last = size - 1;
+            for (i, s) in sums.partial_sum().iter().enumerate() {
+                p[i * width + last] += weight * s;
+            }
+            p[last * width + last] += (term.weight * sums.weight_sum) as f32;
+            q[last] += (term.weight * sums.residual_sum) as f32;
+        }
+    }
+
     /// Adds the penalty of the graphs on differences to adjacent rows.
     fn add_neighbours(&self, row: usize, rank: usize, p: &mut [f32], q: &mut [f32]) {
         let width = padded_len(self.prior.size);
@@ -359,52 +479,6 @@ impl RowConditional<'_> {
                 }
             }
         }
-    }
-}
-
-/// Adds one data term to the equations of a row, given the sums over its entries.
-fn add_term(
-    term: &DataTerm<'_>,
-    sums: &NormalEquations,
-    row: usize,
-    size: usize,
-    p: &mut [f32],
-    q: &mut [f32],
-) {
-    let width = padded_len(size);
-    let weight = term.weight as f32;
-    let rank = term.partials.rank;
-    if let Some(full) = &term.full_matrix {
-        for (i, gram) in full.gram.chunks_exact(rank).enumerate() {
-            p[i * width + i..]
-                .iter_mut()
-                .zip(&gram[i..])
-                .for_each(|(p, g)| *p += weight * g);
-        }
-        let scale = weight * full.rhs_scales.map_or(1.0, |scales| scales[row]);
-        q.iter_mut()
-            .zip(&full.rhs)
-            .for_each(|(q, r)| *q += scale * r);
-    }
-    if sums.entry_count == 0 {
-        return;
-    }
-    for i in 0..rank {
-        let p = &mut p[i * width + i..][..rank - i];
-        for (j, s) in sums.gram_row(i).iter().enumerate() {
-            p[j] += weight * s;
-        }
-    }
-    q.iter_mut()
-        .zip(sums.rhs())
-        .for_each(|(q, r)| *q += weight * r);
-    if term.has_bias {
-        let last = size - 1;
-        for (i, s) in sums.partial_sum().iter().enumerate() {
-            p[i * width + last] += weight * s;
-        }
-        p[last * width + last] += (term.weight * sums.weight_sum) as f32;
-        q[last] += (term.weight * sums.residual_sum) as f32;
     }
 }
 

@@ -1,5 +1,7 @@
 //! Construction of a row-wise solver from the driver's data.
 
+use std::sync::Arc;
+
 use super::holdout::HoldoutEntries;
 use super::problem::{MatrixInput, ModePenalty, RowwiseProblem, Settings};
 use super::solver::RowwiseSolver;
@@ -14,6 +16,7 @@ use crate::parallel::ThreadPool;
 use crate::solver::algorithm::{FitContext, InitialState, Origin};
 use crate::solver::data::Data;
 use crate::solver::entries::Entries;
+use crate::solver::full_matrix::FullMatrix;
 use crate::try_alloc::{try_collect, try_copies, try_with_capacity};
 use crate::value_range::ValueRange;
 
@@ -170,12 +173,19 @@ fn build_problem(
             let entries = m.entries.list();
             let weights = m.column_weights.iter();
             let penalties = weights.map(|&weight| m.penalty.of_row(weight) as f32);
+            // A complete matrix has the same Gram matrix for all its rows, and another for all its columns.
+            let full = match &m.full {
+                None if !m.kind.is_graph() => {
+                    FullMatrix::of_complete(*size, entries, pool.monitor())?.map(Arc::new)
+                }
+                full => full.clone(),
+            };
             Ok(MatrixInput {
                 mode: m.mode,
                 weight: f64::from(m.weight),
                 column_penalties: try_collect(m.column_weights.len(), penalties, "columns")?,
                 is_graph: m.kind.is_graph(),
-                full: m.full.clone(),
+                full,
                 entries: CooSlices {
                     row_counts: size,
                     rows: &entries.rows,
