@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, FromArgMatches};
 use s3cmtf::format::{CooFile, TextOptions};
+use s3cmtf::options::Options;
 use s3cmtf::problem::Problem;
 use s3cmtf::{Error, Result};
 
@@ -111,13 +112,19 @@ impl FitData {
         self.entry_format.open(path, progress)
     }
 
-    /// Builds the problem. `seed` selects the zeros of sampled matrices.
-    pub(crate) fn build_problem(&self, seed: u64, progress: &Progress) -> Result<Problem<'_>> {
+    /// Builds the problem of a fit with these options.
+    pub(crate) fn build_problem(
+        &self,
+        options: &Options,
+        progress: &Progress,
+    ) -> Result<Problem<'_>> {
         let entries = match &self.weights {
             Some(weights) => self.tensor.view().with_weights_of(&weights.view())?,
             None => self.tensor.view(),
         };
-        let mut builder = Problem::builder(entries).seed(seed);
+        let mut builder = Problem::builder(entries)
+            .seed(options.seed)
+            .threads(options.threads as usize);
         for (spec, file) in &self.matrices {
             builder = builder.matrix(spec.mode, file.view(), spec.weight, spec.kind);
             if let Some(penalty) = spec.penalty {

@@ -10,6 +10,7 @@ use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::{Failure, Outcome};
 use crate::error::Result;
+use crate::options::Options;
 use crate::problem::{MatrixKind, Problem, ProblemBuilder};
 
 /// The listed entries are factorized; all other cells are unknown.
@@ -85,9 +86,11 @@ impl Parts {
         }
     }
 
-    /// The problem of these parts; entries are not read yet.
-    pub fn builder(&self, seed: u64) -> ProblemBuilder<'_> {
-        let mut builder = Problem::builder(self.tensor.view()).seed(seed);
+    /// The problem of these parts for a fit with these options; entries are not read yet.
+    pub fn builder(&self, options: &Options) -> ProblemBuilder<'_> {
+        let mut builder = Problem::builder(self.tensor.view())
+            .seed(options.seed)
+            .threads(options.threads as usize);
         for m in &self.matrices {
             builder = builder.matrix(m.mode, m.source.view(), m.weight, m.kind);
             if let Some(penalty) = m.penalty {
@@ -99,7 +102,7 @@ impl Parts {
 
     /// The size of each mode, if the sizes of all parts agree.
     fn check(&self) -> Result<Vec<u64>> {
-        self.builder(0).check()
+        self.builder(&Options::default()).check()
     }
 }
 

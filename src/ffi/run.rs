@@ -123,7 +123,7 @@ pub(super) fn run<'a>(job: &Job, shared: &'a Shared, call: Option<Call<'a>>) {
             own: &shared.cancel,
             token: job.cancel.as_deref(),
         };
-        let problem = job.parts.builder(job.options.seed).build(&monitor)?;
+        let problem = job.parts.builder(&job.options).build(&monitor)?;
         let input = FitInput {
             test: job.test.as_ref().map(|s| s.view()),
             valid: job.valid.as_ref().map(|s| s.view()),

@@ -265,7 +265,7 @@ pub extern "C" fn s3cmtf_tune_run(
 ) -> i32 {
     change(tune, error, |handle| {
         let monitor = Flag(handle.cancel.as_ref());
-        let problem = handle.parts.builder(handle.options.seed).build(&monitor)?;
+        let problem = handle.parts.builder(&handle.options).build(&monitor)?;
         let how = TuneOptions {
             trials: handle.trials as usize,
             rungs: handle.rungs as usize,

@@ -10,17 +10,22 @@ use super::sampled_zeros::{check_unique_positions, sample_zeros};
 use super::value_statistics::ValueStatistics;
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder};
+use crate::parallel::{ThreadPool, available_threads};
 use crate::progress::{Monitor, report_progress};
 use crate::trace::{self, SpanKind};
 
 /// Indices between two progress reports.
 const REPORT_INTERVAL: usize = 1 << 20;
 
+/// Fewest entries that are worth more than one thread.
+const MIN_PARALLEL_ENTRIES: usize = 1 << 20;
+
 /// Collects the tensor and the matrices of a [`Problem`].
 pub struct ProblemBuilder<'a> {
     tensor: CooView<'a>,
     matrices: Vec<MatrixInput<'a>>,
     seed: u64,
+    threads: usize,
 }
 
 /// A matrix as the caller gave it.
@@ -46,6 +51,7 @@ impl<'a> Problem<'a> {
             tensor,
             matrices: Vec::new(),
             seed: 0,
+            threads: 1,
         }
     }
 }
@@ -84,6 +90,13 @@ impl<'a> ProblemBuilder<'a> {
         self
     }
 
+    /// Sets the number of threads that read a large tensor, at most one per mode; 0 takes all available cores. The default
+    /// is 1.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
     /// Checks modes, sizes, weights and penalties without reading entries. Returns the size of each mode.
     pub fn check(&self) -> Result<Vec<u64>> {
         for matrix in &self.matrices {
@@ -96,24 +109,31 @@ impl<'a> ProblemBuilder<'a> {
     pub fn build(self, monitor: &dyn Monitor) -> Result<Problem<'a>> {
         let _span = trace::span(SpanKind::Reading);
         let dims = self.check()?;
-        let mut rows: Vec<RowMapBuilder> = dims
-            .iter()
-            .map(|&d| RowMapBuilder::new(d))
-            .collect::<Result<_>>()?;
-        let statistics = ValueStatistics::compute(&self.tensor, monitor)?;
-        for (n, rows) in rows.iter_mut().enumerate() {
-            mark_rows(&self.tensor, n, rows, monitor)?;
-        }
+        let scan = |n: usize, monitor: &dyn Monitor| {
+            // The thread of the first mode also validates the values.
+            let statistics = match n {
+                0 => Some(ValueStatistics::compute(&self.tensor, monitor)?),
+                _ => None,
+            };
+            let mut rows = RowMapBuilder::new(dims[n])?;
+            mark_rows(&self.tensor, n, &mut rows, monitor)?;
+            Ok((statistics, rows))
+        };
+        let (statistics, mut rows): (Vec<_>, Vec<RowMapBuilder>) =
+            self.for_each_mode(monitor, scan)?.into_iter().unzip();
+        let statistics = statistics.into_iter().flatten().next();
+        let statistics = statistics.expect("a tensor has a first mode");
         let mut validated = Vec::new();
         for (m, matrix) in self.matrices.iter().enumerate() {
             let stream = [self.seed, m as u64];
             validated.push(matrix.validate(&mut rows[matrix.mode], &stream, monitor)?);
         }
-        let mut modes = Vec::with_capacity(rows.len());
-        for (n, rows) in rows.into_iter().enumerate() {
-            let rows = rows.finish()?;
-            modes.push(ProblemMode::count(rows, &self.tensor, n, monitor)?);
-        }
+        let finish = |rows: RowMapBuilder| rows.finish().map(Arc::new);
+        let rows: Vec<Arc<RowMap>> = rows.into_iter().map(finish).collect::<Result<_>>()?;
+        let count = |n: usize, monitor: &dyn Monitor| {
+            ProblemMode::count(rows[n].clone(), &self.tensor, n, monitor)
+        };
+        let modes = self.for_each_mode(monitor, count)?;
         let mut matrices = Vec::with_capacity(validated.len());
         for (matrix, validated) in self.matrices.into_iter().zip(validated) {
             let mode_rows = modes[matrix.mode].rows.len();
@@ -125,6 +145,26 @@ impl<'a> ProblemBuilder<'a> {
             matrices,
             statistics,
         })
+    }
+
+    /// Calls `work` with the number of each mode and a monitor, in parallel for a large tensor. Returns the results in order.
+    fn for_each_mode<T: Send>(
+        &self,
+        monitor: &dyn Monitor,
+        work: impl Fn(usize, &dyn Monitor) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let order = self.tensor.order();
+        let threads = match self.threads {
+            0 => available_threads(),
+            n => n,
+        };
+        if threads == 1 || self.tensor.len() < MIN_PARALLEL_ENTRIES {
+            return (0..order).map(|n| work(n, monitor)).collect();
+        }
+        report_progress(monitor, "checking entries", 0, self.tensor.len() as u64)?;
+        let pool = ThreadPool::new(threads.min(order), false, 0).with_monitor(monitor);
+        let stop = pool.stop();
+        pool.try_map(order, || Ok(()), |(), n| work(n, stop))
     }
 
     fn check_matrix(&self, input: &MatrixInput<'_>) -> Result<()> {
@@ -294,7 +334,7 @@ impl<'a> MatrixInput<'a> {
         } = validated;
         let mut columns = match self.kind {
             MatrixKind::Graph => ProblemMode::empty(columns),
-            _ => ProblemMode::count(columns, &self.view, 1, monitor)?,
+            _ => ProblemMode::count(Arc::new(columns), &self.view, 1, monitor)?,
         };
         let counts = Arc::make_mut(&mut columns.counts);
         if self.kind == MatrixKind::Full {
@@ -337,166 +377,4 @@ fn mark_rows(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::format::Values;
-    use crate::problem::EntryChunk;
-    use crate::value_range::ValueRange;
-
-    const A: &[u32] = &[5, 9, 5];
-    const B: &[u32] = &[0, 1, 1];
-    const C: &[u32] = &[3, 3, 2];
-    const V: Values<'static> = Values::F32(&[1.0, 2.0, 6.0]);
-
-    fn tensor() -> CooView<'static> {
-        CooView::new("T", &[10, 2, 4], &[A, B, C], V).unwrap()
-    }
-
-    fn matrix(
-        name: &str,
-        dims: [u64; 2],
-        rows: &'static [u32],
-        columns: &'static [u32],
-    ) -> CooView<'static> {
-        const ONES: &[f32] = &[1.0; 8];
-        CooView::new(
-            name,
-            &dims,
-            &[rows, columns],
-            Values::F32(&ONES[..rows.len()]),
-        )
-        .unwrap()
-    }
-
-    fn error(builder: ProblemBuilder<'_>) -> String {
-        builder.build(&()).err().expect("an error").to_string()
-    }
-
-    #[test]
-    fn rows_of_tensor_and_matrices_are_compacted_together() {
-        let p = Problem::builder(tensor())
-            .matrix(
-                0,
-                matrix("Y", [10, 100], &[0, 9, 0], &[99, 7, 7]),
-                1.0,
-                MatrixKind::Observed,
-            )
-            .matrix(0, matrix("W", [10, 10], &[2], &[5]), 1.0, MatrixKind::Graph)
-            .build(&())
-            .unwrap();
-        assert_eq!(p.modes()[0].indices(), [0, 2, 5, 9]);
-        assert_eq!(p.modes()[0].counts(), [0, 0, 2, 1]);
-        assert_eq!(p.modes()[2].indices(), [2, 3]);
-        assert_eq!(p.matrices()[0].columns.indices(), [7, 99]);
-        assert_eq!(p.matrices()[0].columns.counts(), [2, 1]);
-        let range = ValueRange { min: 1.0, max: 6.0 };
-        assert_eq!((p.mean(), p.range()), (3.0, range));
-        let maps = p.row_maps();
-        let mut chunk = EntryChunk::default();
-        p.tensor().read_chunk(&maps, 1..3, &mut chunk).unwrap();
-        assert_eq!(chunk.rows, [vec![3, 2], vec![1, 1], vec![1, 0]]);
-        assert_eq!(chunk.values, [2.0, 6.0]);
-    }
-
-    #[test]
-    fn mismatches_are_rejected_with_their_location() {
-        let observed = MatrixKind::Observed;
-        let t = || Problem::builder(tensor());
-        let y = || matrix("Y", [10, 5], &[1], &[4]);
-        assert!(
-            error(t().matrix(3, y(), 1.0, observed))
-                .contains("Y: coupled to mode 4, but T has modes 1 to 3")
-        );
-        assert!(error(t().matrix(0, tensor(), 1.0, observed)).contains("T: has 3 modes"));
-        assert!(
-            error(t().matrix(1, y(), 1.0, observed))
-                .contains("mode 2 has size 2 in T, but Y has 10 rows")
-        );
-        for weight in [-1.0, f64::NAN, f64::INFINITY] {
-            assert!(error(t().matrix(0, y(), weight, observed)).contains("weight"));
-        }
-        assert!(error(t().matrix(0, y(), 1.0, MatrixKind::Graph)).contains("10 x 5; a graph"));
-        let beyond = matrix("Y", [10, 5], &[1, 10], &[4, 0]);
-        assert!(
-            error(t().matrix(0, beyond, 1.0, observed)).contains("Y: entry 2: index 10 of mode 1")
-        );
-        let beyond = matrix("Y", [10, 5], &[1, 2], &[4, 5]);
-        assert!(
-            error(t().matrix(0, beyond, 1.0, observed)).contains("Y: entry 2: index 5 of mode 2")
-        );
-        let beyond = CooView::new("T", &[9, 2, 4], &[A, B, C], V).unwrap();
-        assert!(error(Problem::builder(beyond)).contains("T: entry 2: index 9 of mode 1"));
-        for bad in [f64::NAN, f64::INFINITY, 1e300] {
-            let values = [1.0, bad, 2.0];
-            let view = CooView::new("T", &[10, 2, 4], &[A, B, C], Values::F64(&values)).unwrap();
-            assert!(error(Problem::builder(view)).contains("T: entry 2: value"));
-        }
-        let weighted = tensor()
-            .with_weights(Values::F32(&[1.0, -1.0, 1.0]))
-            .unwrap();
-        assert!(error(Problem::builder(weighted)).contains("T: entry 2: weight -1"));
-    }
-
-    #[test]
-    fn stated_sizes_override_inferred_ones() {
-        let short = || matrix("Y", [7, 5], &[6], &[4]);
-        let widened = Problem::builder(tensor())
-            .matrix(0, short().with_inferred_dims(), 1.0, MatrixKind::Observed)
-            .build(&())
-            .unwrap();
-        assert_eq!(widened.modes()[0].dim(), 10);
-        assert!(
-            error(Problem::builder(tensor()).matrix(0, short(), 1.0, MatrixKind::Observed))
-                .contains("7 rows")
-        );
-        let long = || matrix("Y", [20, 5], &[19], &[4]);
-        let p = Problem::builder(tensor().with_inferred_dims())
-            .matrix(0, long(), 1.0, MatrixKind::Observed)
-            .build(&())
-            .unwrap();
-        assert_eq!(p.modes()[0].dim(), 20);
-        let e = error(Problem::builder(tensor()).matrix(
-            0,
-            long().with_inferred_dims(),
-            1.0,
-            MatrixKind::Observed,
-        ));
-        assert!(e.contains("Y has 20 rows at least"), "{e}");
-    }
-
-    #[test]
-    fn entries_changed_after_building_are_rejected() {
-        let p = Problem::builder(tensor()).build(&()).unwrap();
-        let maps = p.row_maps();
-        // The contents of a mapped file that was overwritten: a row that did not occur, a NaN.
-        for (rows, value) in [
-            (&[5u32, 4, 5], 2.0f32),
-            (&[5, u32::MAX, 5], 2.0),
-            (&[5, 9, 5], f32::NAN),
-        ] {
-            let values = [1.0, value, 6.0];
-            let changed =
-                CooView::new("T", &[10, 2, 4], &[rows, B, C], Values::F32(&values)).unwrap();
-            let source = EntrySource::new(changed);
-            let error = source
-                .read_chunk(&maps, 0..3, &mut EntryChunk::default())
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains("entry 2: is not what it was"), "{error}");
-        }
-    }
-
-    #[test]
-    fn empty_tensor_and_matrix_are_allowed() {
-        let none: &[u32] = &[];
-        let t = CooView::new("T", &[3, 3], &[none, none], Values::F32(&[])).unwrap();
-        let p = Problem::builder(t)
-            .matrix(0, matrix("Y", [3, 5], &[], &[]), 1.0, MatrixKind::Observed)
-            .build(&())
-            .unwrap();
-        assert_eq!((p.count(), p.modes()[0].rows().len()), (0, 0));
-    }
 }

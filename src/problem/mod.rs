@@ -12,6 +12,8 @@
 //! bounds.
 
 mod build;
+#[cfg(test)]
+mod build_tests;
 mod coupled_problem;
 mod entry_source;
 mod matrix_kind;

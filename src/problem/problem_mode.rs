@@ -21,7 +21,7 @@ pub struct ProblemMode {
 impl ProblemMode {
     /// Counts the entries of each row of `rows` in column `n` of `view`. Entries of weight 0 do not count.
     pub(super) fn count(
-        rows: RowMap,
+        rows: Arc<RowMap>,
         view: &CooView<'_>,
         n: usize,
         monitor: &dyn Monitor,
@@ -47,7 +47,7 @@ impl ProblemMode {
         }
         Ok(ProblemMode {
             indices: try_collect(rows.len(), rows.indices(), "rows")?,
-            rows: Arc::new(rows),
+            rows,
             counts: Arc::new(counts),
             weights,
         })

@@ -12,6 +12,7 @@ use super::stream_ids;
 use crate::error::Result;
 use crate::format::{CooView, Values};
 use crate::model::Model;
+use crate::options::Options;
 use crate::parallel::ThreadPool;
 use crate::problem::Problem;
 use crate::progress::Monitor;
@@ -76,11 +77,11 @@ impl RowSample {
         })
     }
 
-    /// Builds the problem of these entries, with all matrices of `whole`.
+    /// Builds the problem of these entries, with all matrices of `whole`, for a fit with these options.
     pub(super) fn problem<'a>(
         &'a self,
         whole: &'a Problem<'_>,
-        seed: u64,
+        options: &Options,
         monitor: &dyn Monitor,
     ) -> Result<Problem<'a>> {
         let view = whole.tensor().view();
@@ -90,7 +91,9 @@ impl RowSample {
         if view.weights().is_some() {
             tensor = tensor.with_weights(Values::F64(&self.weights))?;
         }
-        let mut builder = Problem::builder(tensor.with_inferred_dims()).seed(seed);
+        let mut builder = Problem::builder(tensor.with_inferred_dims())
+            .seed(options.seed)
+            .threads(options.threads as usize);
         for matrix in whole.matrices() {
             let view = matrix.entries.view().clone();
             builder = builder.matrix(matrix.mode, view, matrix.weight, matrix.kind);
@@ -136,7 +139,7 @@ pub(super) fn with_all_rows(problem: &Problem<'_>, part: &Model) -> Result<Model
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{ModelKind, Options};
+    use crate::options::ModelKind;
 
     #[test]
     fn a_sample_has_all_entries_of_its_rows() {
@@ -154,7 +157,7 @@ mod tests {
         };
         let pool = ThreadPool::new(2, false, 0);
         let sample = RowSample::read(&whole, sampling, &pool).unwrap();
-        let part = sample.problem(&whole, 3, &()).unwrap();
+        let part = sample.problem(&whole, &cp(), &()).unwrap();
         let count = part.modes()[0].rows().len();
         assert!((25..75).contains(&count), "{count} of 200 rows");
         assert!(part.modes()[0].counts().iter().all(|&n| n == 3));

@@ -140,7 +140,7 @@ fn fit_and_save(
     let open = |path: &PathBuf| data.open_entries(path, progress);
     let test = given("test").map(open).transpose()?;
     let valid = given("valid").map(open).transpose()?;
-    let problem = data.build_problem(options.seed, progress)?;
+    let problem = data.build_problem(&options, progress)?;
     let checkpoint = given("checkpoint").or(given("resume"));
     let other_inputs = [given("test"), given("valid"), given("init")];
     let outputs = [Some(target), checkpoint, given("trace")];

@@ -148,7 +148,7 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         .map(|path| data.open_entries(&path, progress))
         .transpose()?;
     tune_options.valid = valid.as_ref().map(CooFile::view);
-    let problem = data.build_problem(options.seed, progress)?;
+    let problem = data.build_problem(&options, progress)?;
     let mut observer = ConsoleObserver::new(progress, out);
     let result = tune(&problem, &options, &tune_options, &mut observer, progress)?;
     let output_error = observer.output_error.take();
