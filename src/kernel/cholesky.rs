@@ -169,7 +169,23 @@ unsafe fn factorize<V: F32x16, const M: usize>(size: usize, a: [*mut f32; M]) ->
     true
 }
 
-/// Computes `N` rows of each R from all rows before them. The sums over these rows stay in registers.
+/// Repeats `body` for the rows `k` of a panel of up to 8. Unlike in a loop, `k` is a constant, so that arrays of vectors stay
+/// in registers.
+macro_rules! for_rows_of_panel {
+    ($rows:ident, $k:ident, $body:block) => {
+        for_rows_of_panel!(@each $rows, $k, $body, 0 1 2 3 4 5 6 7)
+    };
+    (@each $rows:ident, $k:ident, $body:block, $($number:literal)*) => {
+        $(
+            if $number < $rows {
+                let $k: usize = $number;
+                $body
+            }
+        )*
+    };
+}
+
+/// Computes `N` rows of each R from all rows before them. Sums stay in registers.
 #[inline(always)]
 unsafe fn factorize_panel<V: F32x16, const N: usize, const M: usize>(
     size: usize,
@@ -187,32 +203,14 @@ unsafe fn factorize_panel<V: F32x16, const N: usize, const M: usize>(
                 min_pivots[i][s] = MIN_PIVOT_RATIO * *panels[s].add(i * width + first + i);
             }
         }
-        for at in (first_vector..width).step_by(LANES) {
-            let mut sums = [[V::zero(); N]; M];
-            for s in 0..M {
-                for i in 0..N {
-                    sums[s][i] = V::load(panels[s].add(i * width + at));
-                }
-            }
-            for m in 0..first {
-                for s in 0..M {
-                    let row = a[s].add(m * width);
-                    let x = V::load(row.add(at));
-                    for i in 0..N {
-                        sums[s][i] = V::splat(-*row.add(first + i)).mul_add(x, sums[s][i]);
-                    }
-                }
-            }
-            for s in 0..M {
-                for i in 0..N {
-                    sums[s][i].store(panels[s].add(i * width + at));
-                }
-            }
-        }
-        for k in 0..N {
+        // The vectors with the diagonal determine the factors of all others.
+        let mut sums = panel_sums::<V, N, M>(a, first, first_vector, width);
+        for_rows_of_panel!(N, k, {
             let mut inverses = [0.0f32; M];
             for s in 0..M {
-                let pivot = *panels[s].add(k * width + first + k);
+                let row = panels[s].add(k * width);
+                sums[s][k].store(row.add(first_vector));
+                let pivot = *row.add(first + k);
                 if pivot.is_nan() || pivot <= min_pivots[k][s] || pivot.is_infinite() {
                     return false;
                 }
@@ -220,33 +218,65 @@ unsafe fn factorize_panel<V: F32x16, const N: usize, const M: usize>(
             }
             for s in 0..M {
                 let row = panels[s].add(k * width);
-                let scale = V::splat(inverses[s]);
-                for at in (first_vector..width).step_by(LANES) {
-                    (V::load(row.add(at)) * scale).store(row.add(at));
+                let scaled = sums[s][k] * V::splat(inverses[s]);
+                scaled.store(row.add(first_vector));
+                for i in k + 1..N {
+                    sums[s][i] = V::splat(-*row.add(first + i)).mul_add(scaled, sums[s][i]);
                 }
                 // The triangular solves need only the reciprocal of the diagonal.
                 *row.add(first + k) = inverses[s];
             }
-            for i in k + 1..N {
+        });
+        for at in (first_vector + LANES..width).step_by(LANES) {
+            let mut sums = panel_sums::<V, N, M>(a, first, at, width);
+            for_rows_of_panel!(N, k, {
                 for s in 0..M {
                     let row = panels[s].add(k * width);
-                    let by = V::splat(-*row.add(first + i));
-                    let target = panels[s].add(i * width);
-                    for at in (first_vector..width).step_by(LANES) {
-                        by.mul_add(V::load(row.add(at)), V::load(target.add(at)))
-                            .store(target.add(at));
+                    let scaled = sums[s][k] * V::splat(*row.add(first + k));
+                    scaled.store(row.add(at));
+                    for i in k + 1..N {
+                        sums[s][i] = V::splat(-*row.add(first + i)).mul_add(scaled, sums[s][i]);
                     }
                 }
-            }
+            });
         }
     }
     true
 }
 
-/// Solves R^T y = b in place.
+/// Returns the vectors at column `at` of the `N` rows from `first`, less the contributions of the rows of R before them.
+#[inline(always)]
+unsafe fn panel_sums<V: F32x16, const N: usize, const M: usize>(
+    a: [*mut f32; M],
+    first: usize,
+    at: usize,
+    width: usize,
+) -> [[V; N]; M] {
+    let mut sums = [[V::zero(); N]; M];
+    // SAFETY: the caller's obligations.
+    unsafe {
+        for s in 0..M {
+            for i in 0..N {
+                sums[s][i] = V::load(a[s].add((first + i) * width + at));
+            }
+        }
+        for m in 0..first {
+            for s in 0..M {
+                let row = a[s].add(m * width);
+                let x = V::load(row.add(at));
+                for i in 0..N {
+                    sums[s][i] = V::splat(-*row.add(first + i)).mul_add(x, sums[s][i]);
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// Solves R^T y = b in place, sixteen elements at a time.
 ///
-/// The vector of R that holds the diagonal has arbitrary values left of it. They spoil elements of b before
-/// k, which are no longer needed, so y is kept in a buffer until its vector is complete.
+/// The vector of R that holds the diagonal has arbitrary values left of it. They spoil elements before k, which are no
+/// longer needed, so y is kept in a buffer.
 #[inline(always)]
 unsafe fn solve_transposed<V: F32x16, const M: usize>(
     size: usize,
@@ -257,21 +287,34 @@ unsafe fn solve_transposed<V: F32x16, const M: usize>(
     // SAFETY: the caller's obligations.
     unsafe {
         for first in (0..size).step_by(LANES) {
+            let count = LANES.min(size - first);
+            let mut rest = [V::zero(); M];
+            for s in 0..M {
+                rest[s] = V::load(b[s].add(first));
+            }
+            let mut now = [[0.0f32; LANES]; M];
             let mut y = [[0.0f32; LANES]; M];
-            for k in first..size.min(first + LANES) {
+            for k in 0..count {
                 for s in 0..M {
-                    let row = r[s].add(k * width);
-                    let x = *b[s].add(k) * *row.add(k);
-                    y[s][k - first] = x;
-                    let by = V::splat(-x);
-                    for at in (first..width).step_by(LANES) {
-                        by.mul_add(V::load(row.add(at)), V::load(b[s].add(at)))
-                            .store(b[s].add(at));
-                    }
+                    let row = r[s].add((first + k) * width + first);
+                    rest[s].store(now[s].as_mut_ptr());
+                    let x = now[s][k] * *row.add(k);
+                    y[s][k] = x;
+                    rest[s] = V::splat(-x).mul_add(V::load(row), rest[s]);
                 }
             }
             for s in 0..M {
                 V::load(y[s].as_ptr()).store(b[s].add(first));
+            }
+            for at in (first + LANES..width).step_by(LANES) {
+                for s in 0..M {
+                    let mut sum = V::load(b[s].add(at));
+                    for k in 0..count {
+                        let row = r[s].add((first + k) * width);
+                        sum = V::splat(-y[s][k]).mul_add(V::load(row.add(at)), sum);
+                    }
+                    sum.store(b[s].add(at));
+                }
             }
         }
     }
