@@ -15,7 +15,7 @@ use super::initial_sample::{MAX_SAMPLE_ENTRIES, sample_size};
 use super::input::FitInput;
 use super::observer::{Control, Observer, StopReason};
 use super::reparametrization::column_norms;
-use super::row_sample::{RowSample, RowSampling, largest_mode, with_all_rows};
+use super::row_sample::{RowSample, RowSampling, with_all_rows};
 use super::standardization::Standardization;
 use crate::error::{Error, Result};
 use crate::model::{EpochMetrics, Model};
@@ -35,7 +35,7 @@ const BURN_IN_RATIO: f64 = 0.96;
 const MAX_RANK: usize = 32;
 
 /// Size of the sample of the chain: entries per row of all modes together. With fewer it finds components that fit noise.
-/// Where the largest mode would have fewer, the chain takes part of its rows with all their entries
+/// Where that is more than [`MAX_SAMPLE_ENTRIES`], the chain takes part of the rows of the largest mode, with all their entries
 /// (docs/notes/performance.md, "Initialization").
 const ENTRIES_PER_ROW: f64 = 96.0;
 
@@ -200,15 +200,13 @@ fn largest_component(model: &Model) -> f64 {
     sizes.into_iter().fold(0.0, f64::max)
 }
 
-/// Returns the sample of rows of the largest mode that the chain takes, if a sample of entries would leave these rows with
-/// fewer than [`ENTRIES_PER_ROW`]. `held_out` is the fraction of the entries that the chain must not see.
+/// Returns the sample of rows of the largest mode that the chain takes, if all rows would have fewer than
+/// [`ENTRIES_PER_ROW`] of the entries that it may take. `held_out` is the fraction of the entries that it must not see.
 fn row_sampling(problem: &Problem<'_>, held_out: f64, seed: u64) -> Option<RowSampling> {
-    let count = problem.count() as f64;
-    let rows = problem.modes()[largest_mode(problem)].rows().len() as f64;
-    let size = sample_size(problem, ENTRIES_PER_ROW, MAX_SAMPLE_ENTRIES);
-    let is_needed = size < count && size < ENTRIES_PER_ROW * rows;
+    let (count, max) = (problem.count() as f64, MAX_SAMPLE_ENTRIES as f64);
+    let is_needed = count > max && sample_size(problem, ENTRIES_PER_ROW, u64::MAX) > max;
     is_needed.then(|| RowSampling {
-        row_fraction: size / count,
+        row_fraction: max / count,
         split: HoldoutSplit::new(held_out, 1.0 - held_out, seed),
         seed,
     })

@@ -6,7 +6,7 @@ use crate::problem::Problem;
 const MIN_SAMPLE_ENTRIES: f64 = 1e6;
 
 /// Most entries of the tensor that a Gibbs initialization uses, which bounds its time and memory.
-pub const MAX_SAMPLE_ENTRIES: u64 = 1_500_000;
+pub const MAX_SAMPLE_ENTRIES: u64 = 2_500_000;
 
 /// Returns the number of entries that an initialization uses if it needs `entries_per_row`, a number per row of all modes
 /// together: it is proportional to the number of parameters, not to the number of entries.
