@@ -8,7 +8,7 @@ use super::block_update::{BlockScratch, non_fiber};
 use super::blocking::BlockingSpec;
 use super::core_shape::MAX_ORDER;
 use super::entry_block::{EntryBlock, FiberBatch};
-use super::graph_update;
+use super::graph_update::{self, Edges};
 use super::predict_batches::predict;
 use super::residual_sums::{ResidualSums, residual_sums};
 use crate::error::Result;
@@ -130,29 +130,40 @@ fn squared_residuals_without_biases(
     Ok(sums)
 }
 
-/// Returns the sum over all edges of a graph in a block of the similarity times the squared distance of the two rows. `rows` has
-/// all rows of the mode.
+/// Returns the sum over the edges of a graph of the similarity times the squared distance of the two rows. `rows` has all rows
+/// of the mode.
 ///
 /// # Panics
-/// If a length is wrong.
+/// If a row does not exist or a length is wrong.
 pub(crate) fn squared_distances(
-    block: &EntryBlock,
+    edges: &Edges<'_>,
     rows: &[f32],
     stride: usize,
     level: Level,
 ) -> f64 {
-    let spec = block.spec();
-    assert!(level.is_available() && stride.is_multiple_of(LANES));
-    assert!(spec.fiber_mode.is_none() && spec.row_counts.len() == 2 && !spec.weighted);
-    assert!(spec.row_counts.iter().all(|n| rows.len() >= n * stride));
+    assert!(level.is_available() && stride.is_multiple_of(LANES) && stride > 0);
+    let row_count = rows.len() / stride;
+    let exist = |row: u32| (row as usize) < row_count;
+    // Loops without branches, which the compiler vectorizes.
+    let all_exist = match *edges {
+        Edges::Records(records) => {
+            let edges = records.as_chunks::<3>().0.iter();
+            edges.fold(true, |all, &[a, b, _]| all & exist(a) & exist(b))
+        }
+        Edges::Lists(pairs, similarities) => {
+            assert_eq!(pairs.len(), similarities.len());
+            let edges = pairs.iter();
+            edges.fold(true, |all, &[a, b]| all & exist(a) & exist(b))
+        }
+    };
+    assert!(all_exist, "an edge with a row that does not exist");
     let rows = ModeRows {
         start: rows.as_ptr().cast_mut(),
         stride,
         ..ModeRows::NONE
     };
-    // SAFETY: the level is available. The block's constructor checked the rows of its entries against the row counts, and
-    // `rows` has that many rows, which are only read.
-    unsafe { graph_update::squared_distances(level, &rows, block.records()) }
+    // SAFETY: the level is available. All rows exist and are only read.
+    unsafe { graph_update::squared_distances(level, &rows, edges) }
 }
 
 /// Returns the residual of every entry of a block, in the order of [`EntryBlock::for_each_row_of_mode`]; of fewer entries if

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::blocking::BlockingSpec;
 use super::core_shape::MAX_ORDER;
 use super::entry_sort::{SortedChunk, concat_records, radix_sort};
+use super::graph_update::Edges;
 use super::row_counts::RowCounts;
 use crate::error::{Error, Result};
 use crate::random::RandomStream;
@@ -155,7 +156,24 @@ impl EntryBlock {
         values: &[f32],
         weights: &[f32],
     ) -> Result<EntryBlock> {
-        let (n, order, width) = (values.len(), spec.order(), spec.record_words());
+        // With a constant number of rows the compiler unrolls loops.
+        match spec.order() {
+            2 => Self::from_entries_of_order::<2>(spec, rows, values, weights),
+            3 => Self::from_entries_of_order::<3>(spec, rows, values, weights),
+            _ => Self::from_entries_of_order::<0>(spec, rows, values, weights),
+        }
+    }
+
+    /// Builds a block with entries of `ORDER` rows, any number if it is 0.
+    fn from_entries_of_order<const ORDER: usize>(
+        spec: &Arc<BlockingSpec>,
+        rows: &[u32],
+        values: &[f32],
+        weights: &[f32],
+    ) -> Result<EntryBlock> {
+        let (n, width) = (values.len(), spec.record_words());
+        let order = if ORDER > 0 { ORDER } else { spec.order() };
+        let row_counts = &spec.row_counts[..order];
         assert!(spec.cuts.iter().all(Option::is_none));
         assert!(rows.len() == n * order && n < u32::MAX as usize);
         assert_eq!(weights.len(), if spec.weighted { n } else { 0 });
@@ -192,7 +210,7 @@ impl EntryBlock {
             let record = &mut records[slot * width..(slot + 1) * width];
             let mut at = 0;
             for m in 0..order {
-                exist &= (rows[m] as usize) < spec.row_counts[m];
+                exist &= (rows[m] as usize) < row_counts[m];
                 if spec.fiber_mode != Some(m) {
                     record[at] = rows[m];
                     at += 1;
@@ -363,6 +381,15 @@ impl EntryBlock {
     #[inline]
     pub(super) fn record_words(&self) -> usize {
         self.spec.record_words()
+    }
+
+    /// Returns the edges of a graph.
+    ///
+    /// # Panics
+    /// If the entries are not those of a graph.
+    pub(crate) fn edges(&self) -> Edges<'_> {
+        assert!(self.spec.fiber_mode.is_none() && self.record_words() == 3);
+        Edges::Records(&self.records)
     }
 
     /// Returns the records of all entries.

@@ -54,24 +54,48 @@ unsafe fn update_edges_body<V: F32x16>(
     }
 }
 
+/// The edges of a graph.
+pub(crate) enum Edges<'a> {
+    /// Records of three words: two row indices and the bits of the similarity.
+    Records(&'a [u32]),
+    /// Two row indices per edge, and the similarities.
+    Lists(&'a [[u32; 2]], &'a [f32]),
+}
+
 dispatched! {
     /// Returns the sum over all edges of the similarity times the squared distance of the two rows.
     ///
     /// # Safety
     /// All rows must exist in `rows`.
-    pub(super) unsafe fn squared_distances(rows: &ModeRows, edges: &[u32]) -> f64 = squared_distances_body;
+    pub(super) unsafe fn squared_distances(rows: &ModeRows, edges: &Edges<'_>) -> f64 = squared_distances_body;
 }
 
 #[inline(always)]
-unsafe fn squared_distances_body<V: F32x16>(rows: &ModeRows, edges: &[u32]) -> f64 {
+unsafe fn squared_distances_body<V: F32x16>(rows: &ModeRows, edges: &Edges<'_>) -> f64 {
+    // SAFETY: the caller guarantees that all rows exist.
+    unsafe {
+        match *edges {
+            Edges::Records(records) => sum_distances::<V, 3>(rows, records.as_chunks().0, &[]),
+            Edges::Lists(pairs, similarities) => sum_distances::<V, 2>(rows, pairs, similarities),
+        }
+    }
+}
+
+/// Edges of `WIDTH` words: two row indices and, as the third word, the bits of the similarity. Without it `similarities` has
+/// one per edge.
+#[inline(always)]
+unsafe fn sum_distances<V: F32x16, const WIDTH: usize>(
+    rows: &ModeRows,
+    edges: &[[u32; WIDTH]],
+    similarities: &[f32],
+) -> f64 {
     let mut total = 0.0;
     // Distances of several edges are summed over lanes together.
     let mut vectors = [0.0f32; LANES * LANES];
     let mut distances = [0.0f32; LANES];
-    let groups = edges.chunks(3 * LANES);
-    for (g, group) in groups.enumerate() {
-        let ahead = edges.chunks_exact(3).skip((g + 1) * LANES).take(LANES);
-        for edge in ahead {
+    for (g, group) in edges.chunks(LANES).enumerate() {
+        let ahead = (g + 1) * LANES;
+        for edge in edges.iter().skip(ahead).take(LANES) {
             // SAFETY: the caller guarantees that all rows exist.
             let (u, v) = unsafe { (rows.row(edge[0]), rows.row(edge[1])) };
             for k in (0..rows.stride).step_by(LANES) {
@@ -79,7 +103,7 @@ unsafe fn squared_distances_body<V: F32x16>(rows: &ModeRows, edges: &[u32]) -> f
                 prefetch(v.wrapping_add(k));
             }
         }
-        for (i, edge) in group.chunks_exact(3).enumerate() {
+        for (i, edge) in group.iter().enumerate() {
             // SAFETY: the caller guarantees that all rows exist; a group has at most 16 edges.
             unsafe {
                 let (u, v) = (rows.row(edge[0]), rows.row(edge[1]));
@@ -93,8 +117,12 @@ unsafe fn squared_distances_body<V: F32x16>(rows: &ModeRows, edges: &[u32]) -> f
         }
         // SAFETY: there are 16 vectors, and one vector of distances.
         unsafe { V::sums16(vectors.as_ptr()).store(distances.as_mut_ptr()) };
-        for (edge, &distance) in group.chunks_exact(3).zip(&distances) {
-            total += f64::from(f32::from_bits(edge[2])) * f64::from(distance);
+        for (i, edge) in group.iter().enumerate() {
+            let similarity = match edge.get(2) {
+                Some(&bits) => f32::from_bits(bits),
+                None => similarities[g * LANES + i],
+            };
+            total += f64::from(similarity) * f64::from(distances[i]);
         }
     }
     total

@@ -4,10 +4,13 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, check_cancelled};
-use crate::try_alloc::{try_collect, try_to_vec, try_with_capacity, try_zeroed};
+use crate::try_alloc::{try_to_vec, try_with_capacity, try_zeroed};
 
 /// Number of entries between two polls for a cancellation. Each takes a few memory accesses that miss the cache.
 const ENTRIES_PER_POLL: usize = 1 << 20;
+
+/// Number of groups of rows that are sorted one after the other, so that only the records of one group have further copies.
+const ROW_GROUPS: usize = 8;
 
 /// Entries in coordinate form, borrowed: the input of [`ModeCsr::new`].
 #[derive(Clone, Copy)]
@@ -41,7 +44,7 @@ pub(crate) struct ModeCsr {
 }
 
 impl ModeCsr {
-    /// Groups `entries` by their row of `mode`, by a stable radix sort: O(order * (entries + rows)).
+    /// Groups `entries` by their row of `mode`, by stable radix sorts: O(order * (entries + rows)).
     ///
     /// # Panics
     /// If the slices disagree in length or a row index is out of range.
@@ -68,48 +71,101 @@ impl ModeCsr {
         }
         let mut other_modes: Vec<usize> = (0..order).filter(|&m| m != mode).collect();
         other_modes.sort_by_key(|&m| row_counts[m]);
+        for entries in rows.chunks(ENTRIES_PER_POLL * order) {
+            check_cancelled(monitor)?;
+            for entry in entries.chunks_exact(order) {
+                let is_inside = |(&row, &count): (&u32, &usize)| (row as usize) < count;
+                assert!(
+                    entry.iter().zip(row_counts).all(is_inside),
+                    "row out of range"
+                );
+            }
+        }
+        let key = RecordKey {
+            width: order,
+            slot: mode,
+            first: 0,
+        };
+        let row_starts = key.bucket_starts(rows, row_counts[mode], monitor)?;
+        let mut csr = ModeCsr {
+            records: try_with_capacity(values.len() * order, "indices")?,
+            weights: try_with_capacity(weights.len(), "entries")?,
+            other_row_counts: other_modes.iter().map(|&m| row_counts[m]).collect(),
+            other_modes,
+            row_starts,
+        };
+        // Each group counts the rows of all modes.
+        let max_rows = row_counts.iter().max().copied().unwrap_or(0);
+        let has_groups = values.len() >= ROW_GROUPS * max_rows;
+        let groups = if has_groups { ROW_GROUPS } else { 1 };
+        let mut first = 0;
+        for group in 1..=groups {
+            let entries_before = group * values.len() / groups;
+            let end = csr
+                .row_starts
+                .partition_point(|&start| start < entries_before);
+            let end = if group < groups {
+                end.max(first)
+            } else {
+                csr.row_count()
+            };
+            csr.append_rows(first..end, mode, &entries, monitor)?;
+            first = end;
+        }
+        Ok(csr)
+    }
+
+    /// Sorts the entries of a range of rows and appends them.
+    fn append_rows(
+        &mut self,
+        range: Range<usize>,
+        mode: usize,
+        entries: &CooSlices<'_>,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        let CooSlices {
+            row_counts,
+            rows,
+            values,
+            weights,
+        } = *entries;
+        let (order, is_weighted) = (row_counts.len(), !weights.is_empty());
         // While they are sorted, records also have their row of `mode` and the bits of their weight, behind the value.
-        let is_weighted = !weights.is_empty();
         let width = order + 1 + usize::from(is_weighted);
-        let mut sorted: Vec<u32> = try_with_capacity(values.len() * width, "indices")?;
+        let count = self.row_starts[range.end] - self.row_starts[range.start];
+        let mut sorted: Vec<u32> = try_with_capacity(count * width, "indices")?;
         for (i, entry) in rows.chunks_exact(order).enumerate() {
             if i % ENTRIES_PER_POLL == 0 {
                 check_cancelled(monitor)?;
             }
-            let is_inside = |(&row, &count): (&u32, &usize)| (row as usize) < count;
-            assert!(
-                entry.iter().zip(row_counts).all(is_inside),
-                "row out of range"
-            );
-            sorted.extend(other_modes.iter().map(|&m| entry[m]));
+            if !range.contains(&(entry[mode] as usize)) {
+                continue;
+            }
+            sorted.extend(self.other_modes.iter().map(|&m| entry[m]));
             sorted.extend([values[i].to_bits(), entry[mode]]);
             if is_weighted {
                 sorted.push(weights[i].to_bits());
             }
         }
         // Least significant mode first: each counting sort keeps the order of the passes before it.
-        for (slot, &m) in other_modes.iter().enumerate().rev() {
-            let key = RecordKey { width, slot };
-            let starts = key.bucket_starts(&sorted, row_counts[m], monitor)?;
-            sorted = key.sort(&sorted, &starts, width, monitor)?;
+        let other_modes = self.other_modes.iter().map(|&m| 0..row_counts[m]);
+        let slots = (0..order - 1).zip(other_modes).rev();
+        for (slot, keys) in slots.chain([(order, range)]) {
+            let key = RecordKey {
+                width,
+                slot,
+                first: keys.start,
+            };
+            let starts = key.bucket_starts(&sorted, keys.len(), monitor)?;
+            sorted = key.sort(&sorted, &starts, monitor)?;
         }
-        let key = RecordKey { width, slot: order };
-        let row_starts = key.bucket_starts(&sorted, row_counts[mode], monitor)?;
-        let sorted_weights = if is_weighted {
-            let weights = key.sort(&sorted, &row_starts, width, monitor)?;
-            let weights = weights.chunks_exact(width);
-            let weights = weights.map(|record| f32::from_bits(record[order + 1]));
-            try_collect(values.len(), weights, "entries")?
-        } else {
-            Vec::new()
-        };
-        Ok(ModeCsr {
-            records: key.sort(&sorted, &row_starts, order, monitor)?,
-            weights: sorted_weights,
-            other_row_counts: other_modes.iter().map(|&m| row_counts[m]).collect(),
-            other_modes,
-            row_starts,
-        })
+        for record in sorted.chunks_exact(width) {
+            self.records.extend_from_slice(&record[..order]);
+            if is_weighted {
+                self.weights.push(f32::from_bits(record[order + 1]));
+            }
+        }
+        Ok(())
     }
 
     /// The other modes, in the order in which [`ModeCsr::other_rows`] returns an entry's rows.
@@ -210,6 +266,8 @@ struct RecordKey {
     width: usize,
     /// Position of the key in a record.
     slot: usize,
+    /// Smallest key.
+    first: usize,
 }
 
 impl RecordKey {
@@ -225,7 +283,7 @@ impl RecordKey {
         for part in records.chunks(ENTRIES_PER_POLL * self.width) {
             check_cancelled(monitor)?;
             let keys = part.iter().skip(self.slot).step_by(self.width);
-            keys.for_each(|&key| starts[key as usize + 1] += 1);
+            keys.for_each(|&key| starts[key as usize - self.first + 1] += 1);
         }
         for i in 0..count {
             starts[i + 1] += starts[i];
@@ -233,25 +291,56 @@ impl RecordKey {
         Ok(starts)
     }
 
-    /// Sorts records by their key, stably. Keeps the first `kept` words of each.
-    fn sort(
-        &self,
-        records: &[u32],
-        starts: &[usize],
-        kept: usize,
-        monitor: &dyn Monitor,
-    ) -> Result<Vec<u32>> {
-        let mut sorted: Vec<u32> = try_zeroed(records.len() / self.width * kept, "indices")?;
+    /// Sorts records by their key, stably.
+    fn sort(&self, records: &[u32], starts: &[usize], monitor: &dyn Monitor) -> Result<Vec<u32>> {
+        let mut sorted: Vec<u32> = try_zeroed(records.len(), "indices")?;
         let mut next = try_to_vec(starts, "rows")?;
         for part in records.chunks(ENTRIES_PER_POLL * self.width) {
             check_cancelled(monitor)?;
             for record in part.chunks_exact(self.width) {
-                let slot = &mut next[record[self.slot] as usize];
-                let to = &mut sorted[*slot * kept..][..kept];
+                let slot = &mut next[record[self.slot] as usize - self.first];
+                let to = &mut sorted[*slot * self.width..][..self.width];
                 to.iter_mut().zip(record).for_each(|(to, &word)| *to = word);
                 *slot += 1;
             }
         }
         Ok(sorted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::splitmix64;
+
+    #[test]
+    fn entries_are_sorted_stably_with_and_without_groups() {
+        // Many entries of the same cells, and fewer entries than rows in groups.
+        for (count, sizes) in [(3000, [40, 7, 9]), (300, [200, 7, 90]), (0, [3, 1, 2])] {
+            let row = |i: usize, m: usize| splitmix64((3 * i + m) as u64) as usize % sizes[m];
+            let rows = (0..3 * count).map(|k| row(k / 3, k % 3) as u32);
+            let rows: Vec<u32> = rows.collect();
+            let values: Vec<f32> = (0..count).map(|i| i as f32).collect();
+            let weights: Vec<f32> = values.iter().map(|x| 0.5 * x).collect();
+            let entries = CooSlices {
+                row_counts: &sizes,
+                rows: &rows,
+                values: &values,
+                weights: &weights,
+            };
+            for mode in 0..3 {
+                let csr = ModeCsr::new(mode, entries, &()).unwrap();
+                let others = csr.other_modes();
+                let mut expected: Vec<usize> = (0..count).collect();
+                expected.sort_by_key(|&i| (row(i, mode), row(i, others[0]), row(i, others[1])));
+                assert_eq!(csr.len(), count);
+                for (k, &i) in expected.iter().enumerate() {
+                    let found = (csr.row_of(k), csr.value(k), csr.weight(k));
+                    assert_eq!(found, (row(i, mode), values[i], weights[i]));
+                    let of_entry = csr.other_rows(k).iter().zip(others);
+                    assert!(of_entry.clone().all(|(&r, &m)| r as usize == row(i, m)));
+                }
+            }
+        }
     }
 }

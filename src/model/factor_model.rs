@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::CoreShape;
 use crate::options::Options;
-use crate::simd::AlignedVec;
+use crate::simd::{AlignedVec, LANES};
 use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
 use crate::value_range::ValueRange;
 
@@ -200,22 +200,24 @@ impl Model {
     pub(crate) fn update_mean_rows(&mut self) -> Result<()> {
         for mode in &mut self.modes {
             let (n, stride, rank) = (mode.rows.len(), mode.factor.stride(), mode.factor.rank());
-            let mut mean = vec![0.0f64; rank];
+            let mut mean = vec![[0.0f64; LANES]; stride / LANES];
             let total = mode.total_weight();
             if total > 0.0 {
                 let rows = mode.factor.as_slice().chunks_exact(stride);
                 for (i, row) in rows.take(n).enumerate() {
                     let fraction = mode.row_weight(i) / total;
-                    mean.iter_mut()
-                        .zip(row)
-                        .for_each(|(m, &u)| *m += fraction * f64::from(u));
+                    for (mean, row) in mean.iter_mut().zip(row.as_chunks::<LANES>().0) {
+                        for k in 0..LANES {
+                            mean[k] += fraction * f64::from(row[k]);
+                        }
+                    }
                 }
             }
             let mean_row = &mut mode.factor.as_mut_slice()?[n * stride..][..rank];
             mean_row
                 .iter_mut()
-                .zip(mean)
-                .for_each(|(x, m)| *x = m as f32);
+                .zip(mean.as_flattened())
+                .for_each(|(x, &m)| *x = m as f32);
         }
         Ok(())
     }
@@ -249,9 +251,13 @@ impl Model {
                 .samples
                 .as_ref()
                 .is_none_or(PosteriorSamples::is_finite)
-            && factors
-                .into_iter()
-                .all(|f| f.as_slice().iter().all(|x| x.is_finite()))
+            && factors.into_iter().all(|f| {
+                // The compiler vectorizes a loop over a whole line.
+                let lines = f.as_slice().as_chunks::<LANES>().0;
+                let is_finite =
+                    |line: &[f32; LANES]| line.iter().fold(true, |f, x| f & x.is_finite());
+                lines.iter().all(is_finite)
+            })
     }
 
     /// Returns the approximate memory of the parameters, in bytes.

@@ -230,7 +230,7 @@ pub(super) fn default_training_error(
     };
     let objective = loss::objective(model, data, squared_errors.plain, options, *level, pool)?;
     let (biases, damping) = (&standardization.biases, &standardization.bias_damping);
-    let bias_penalty = loss::bias_penalty(biases, damping, pool)?;
+    let bias_penalty = loss::bias_penalty(biases, damping, *level, pool)?;
     Ok(TrainingError {
         rmse: context.rmse(squared_errors, data.tensor_weight),
         loss: objective + bias_penalty,

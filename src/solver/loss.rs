@@ -9,8 +9,8 @@ use super::evaluation_entries::longest_fibers;
 use super::standardization::Standardization;
 use crate::error::Result;
 use crate::kernel::{
-    BlockModel, BlockScratch, BlockingSpec, CoreKind, CoreLayout, CoreShape, EntryBlock,
-    squared_distances, squared_residuals,
+    BlockModel, BlockScratch, CoreKind, CoreLayout, CoreShape, Edges, row_sizes, squared_distances,
+    squared_residuals,
 };
 use crate::model::{FactorMatrix, Model};
 use crate::options::{Options, Penalty};
@@ -128,17 +128,18 @@ fn graph_squared_distance(
     pool: &ThreadPool<'_>,
 ) -> Result<f64> {
     let (state, stride) = (|| Ok(()), rows.stride());
-    let distances = |block: &EntryBlock| [squared_distances(block, rows.as_slice(), stride, level)];
+    let distances = |edges: &Edges<'_>| [squared_distances(edges, rows.as_slice(), stride, level)];
     let [sum] = match edges {
         Entries::List(edges) => {
-            let spec = Arc::new(BlockingSpec::uncut(&[rows.len(); 2], None, 1, false));
+            let pairs = edges.rows.as_chunks().0;
             sum_chunks(edges.len().div_ceil(CHUNK), pool, state, |(), c| {
                 let range = c * CHUNK..((c + 1) * CHUNK).min(edges.len());
-                Ok(distances(&edges.block(&spec, range)?))
+                let some = Edges::Lists(&pairs[range.clone()], &edges.values[range]);
+                Ok(distances(&some))
             })?
         }
         _ => sum_chunks(edges.blocks().len(), pool, state, |(), b| {
-            Ok(distances(&edges.blocks()[b]))
+            Ok(distances(&edges.blocks()[b].edges()))
         })?,
     };
     Ok(sum)
@@ -151,10 +152,12 @@ fn penalty(
     prior_mean: &[f32],
     kind: Penalty,
     weight: &(dyn Fn(usize) -> f64 + Sync),
+    level: Level,
     pool: &ThreadPool<'_>,
 ) -> Result<f64> {
     // Smaller chunks are not worth the threads.
     const FLOATS_PER_CHUNK: usize = 32 * CHUNK;
+    const ROWS_AT_ONCE: usize = 64;
     let stride = prior_mean.len().max(1);
     let rows_per_chunk = (FLOATS_PER_CHUNK / stride).max(1);
     let chunks: Vec<&[f32]> = rows.chunks(rows_per_chunk * stride).collect();
@@ -163,13 +166,18 @@ fn penalty(
         pool,
         || Ok(()),
         |(), c| {
-            let mut sum = 0.0;
-            for (i, row) in chunks[c].chunks_exact(stride).enumerate() {
-                let size = match kind {
-                    Penalty::L2 => sum_differences(row, prior_mean, |x| x * x),
-                    Penalty::L1 => 2.0 * sum_differences(row, prior_mean, f64::abs),
-                };
-                sum += weight(c * rows_per_chunk + i) * size;
+            let (mut sum, mut sizes) = (0.0, [0.0; ROWS_AT_ONCE]);
+            for (g, rows) in chunks[c].chunks(ROWS_AT_ONCE * stride).enumerate() {
+                let sizes = &mut sizes[..rows.len() / stride];
+                row_sizes(level, rows, prior_mean, kind == Penalty::L1, sizes);
+                let first = c * rows_per_chunk + g * ROWS_AT_ONCE;
+                for (i, size) in sizes.iter().enumerate() {
+                    let size = match kind {
+                        Penalty::L2 => *size,
+                        Penalty::L1 => 2.0 * size,
+                    };
+                    sum += weight(first + i) * size;
+                }
             }
             Ok([sum])
         },
@@ -177,33 +185,16 @@ fn penalty(
     Ok(sum)
 }
 
-/// Sums `term` over the differences of two rows of equal length. Independent partial sums let the processor overlap additions.
-#[inline]
-fn sum_differences(a: &[f32], b: &[f32], term: impl Fn(f64) -> f64) -> f64 {
-    const SUMS: usize = 8;
-    let mut sums = [0.0; SUMS];
-    let whole = a.len() - a.len() % SUMS;
-    for start in (0..whole).step_by(SUMS) {
-        let (a, b) = (&a[start..start + SUMS], &b[start..start + SUMS]);
-        for (k, sum) in sums.iter_mut().enumerate() {
-            *sum += term(f64::from(a[k] - b[k]));
-        }
-    }
-    for k in whole..a.len() {
-        sums[0] += term(f64::from(a[k] - b[k]));
-    }
-    sums.iter().sum()
-}
-
 /// Computes the penalty of the biases: half their squares times the damping of their mode.
 pub(super) fn bias_penalty(
     biases: &[Vec<f32>],
     damping: &[f64],
+    level: Level,
     pool: &ThreadPool<'_>,
 ) -> Result<f64> {
     let mut size = 0.0;
     for (mode, &lambda) in biases.iter().zip(damping) {
-        size += penalty(mode, &[0.0], Penalty::L2, &|_| lambda, pool)?;
+        size += penalty(mode, &[0.0], Penalty::L2, &|_| lambda, level, pool)?;
     }
     Ok(0.5 * size)
 }
@@ -220,7 +211,14 @@ pub(super) fn objective(
     let kind = options.penalty;
     let mut size = tensor_squared_error;
     let zeros = [0.0; LANES];
-    size += penalty(&model.core, &zeros, kind, &|_| data.penalty.lambda, pool)?;
+    size += penalty(
+        &model.core,
+        &zeros,
+        kind,
+        &|_| data.penalty.lambda,
+        level,
+        pool,
+    )?;
     for (n, mode) in model.modes.iter().enumerate() {
         // The mean row at the end is no parameter.
         let rows = &mode.factor.as_slice()[..mode.rows.len() * mode.factor.stride()];
@@ -229,14 +227,14 @@ pub(super) fn objective(
             0 => data.penalty.of_row(1.0),
             _ => data.penalty.of_row(mode.row_weight(i)),
         };
-        size += penalty(rows, &data.prior_means[n], kind, &weight, pool)?;
+        size += penalty(rows, &data.prior_means[n], kind, &weight, level, pool)?;
     }
     let mut f = 0.5 * size;
     for (m, matrix) in data.matrices.iter().enumerate() {
         let squared_error = matrix_squared_error(model, m, matrix, level, pool)?;
         let rows = model.matrices[m].factor.as_slice();
         let weight = |k: usize| matrix.penalty.of_row(matrix.column_weights[k]);
-        let columns = penalty(rows, &matrix.prior_mean, kind, &weight, pool)?;
+        let columns = penalty(rows, &matrix.prior_mean, kind, &weight, level, pool)?;
         f += 0.5 * (f64::from(matrix.weight) * squared_error + columns);
     }
     Ok(f)

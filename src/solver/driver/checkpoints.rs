@@ -22,6 +22,7 @@ impl Fit<'_> {
             return Ok(());
         };
         let _span = trace::span(SpanKind::Checkpoint);
+        self.model.update_mean_rows()?;
         self.model.options = self.context.options.clone();
         let state = self.progress.to_text();
         // Scales are powers of two, so the parameters are the same afterwards.
@@ -50,6 +51,7 @@ impl Fit<'_> {
     /// Returns the fit as a checkpoint would contain it, but without the best model.
     pub(in crate::solver) fn into_checkpoint(mut self) -> Result<(Model, Checkpoint)> {
         self.best = None;
+        self.model.update_mean_rows()?;
         self.convert_to(ValueUnits::Data)?;
         let saved = Checkpoint {
             state: self.progress.to_text(),

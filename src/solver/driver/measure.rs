@@ -47,7 +47,9 @@ impl Fit<'_> {
     ) -> Result<()> {
         let _span = trace::span(SpanKind::Evaluation);
         let began = Instant::now();
-        self.model.update_mean_rows()?;
+        if self.test.is_some() || self.validation.is_some() {
+            self.model.update_mean_rows()?;
+        }
         let training = self.training_error(squared_errors)?;
         (metrics.train_rmse, metrics.loss) = (training.rmse, training.loss);
         metrics.test_rmse = self.test_error()?;
