@@ -98,11 +98,12 @@ pub(super) struct Passes<'a> {
 }
 
 impl Passes<'_> {
-    /// Computes `count` pairs of sums over all entries. `add` adds the terms of entry `k` of a chunk.
+    /// Computes `count` pairs of sums over all entries. `add` adds the terms of the entries of a chunk; it has a buffer for
+    /// one number per entry.
     pub(super) fn sums(
         &mut self,
         count: usize,
-        add: impl Fn(&EntryChunk, usize, &mut [[f64; 2]]) + Sync,
+        add: impl Fn(&EntryChunk, &mut Vec<f64>, &mut [[f64; 2]]) + Sync,
     ) -> Result<Vec<[f64; 2]>> {
         let chunks = self.entries.chunk_count();
         let accumulators = accumulator_count(count);
@@ -111,14 +112,13 @@ impl Passes<'_> {
             let done = (self.done * chunks) as u64 + seen.load(Ordering::Relaxed);
             monitor.progress("fitting biases", done, (self.count * chunks) as u64);
         };
-        let accumulate = |buffer: &mut EntryChunk, first: usize| {
+        let accumulate = |(entries, numbers): &mut (EntryChunk, Vec<f64>), first: usize| {
             let mut sums: Vec<[f64; 2]> = try_zeroed(count, "rows")?;
             for c in (first..chunks).step_by(accumulators) {
                 if stop.requested() {
                     break;
                 }
-                let chunk = self.entries.chunk(c, buffer)?;
-                (0..chunk.values.len()).for_each(|k| add(chunk, k, &mut sums));
+                add(self.entries.chunk(c, entries)?, numbers, &mut sums);
                 seen.fetch_add(1, Ordering::Relaxed);
             }
             Ok(sums)
@@ -126,7 +126,7 @@ impl Passes<'_> {
         self.pool.check_cancelled()?;
         let partial =
             self.pool
-                .map_with_report(accumulators, &report, EntryChunk::default, accumulate)?;
+                .map_with_report(accumulators, &report, Default::default, accumulate)?;
         let mut partial = partial.into_iter();
         let mut sums: Vec<[f64; 2]> = partial.next().unwrap_or_else(|| Ok(Vec::new()))?;
         for more in partial {

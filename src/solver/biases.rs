@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::model::BiasModel;
 use crate::options::DEFAULT_LAMBDA_BIAS;
 use crate::parallel::ThreadPool;
-use crate::problem::Problem;
+use crate::problem::{EntryChunk, Problem};
 use crate::progress::Monitor;
 
 /// Options of [`fit_biases`].
@@ -92,19 +92,20 @@ pub(super) fn fit_and_measure(
         }
         for mode in 0..order {
             let rows = biases[mode].len();
-            let mut sums = passes.sums(rows + 1, |c, k, to| {
-                let others: f64 = (0..order)
-                    .filter(|&m| m != mode)
-                    .map(|m| biases[m][c.rows[m][k] as usize])
-                    .sum();
-                let weight = f64::from(c.weight(k));
-                let residual = f64::from(c.values[k]) - mean - others;
-                let row = &mut to[c.rows[mode][k] as usize];
-                row[0] += weight * residual;
-                row[1] += weight;
+            let mut sums = passes.sums(rows + 1, |c, residuals, to| {
+                residuals_without(mode, c, &biases, mean, residuals);
+                let (to, total) = to.split_at_mut(rows);
                 // The last pair holds the squares and the count of all rows.
-                to[rows][0] += weight * (residual * residual);
-                to[rows][1] += 1.0;
+                let [mut squares, mut count] = total[0];
+                for (k, &residual) in residuals.iter().enumerate() {
+                    let weight = f64::from(c.weight(k));
+                    let row = &mut to[c.rows[mode][k] as usize];
+                    row[0] += weight * residual;
+                    row[1] += weight;
+                    squares += weight * (residual * residual);
+                    count += 1.0;
+                }
+                total[0] = [squares, count];
             })?;
             let [squares, count] = sums.pop().unwrap_or_default();
             if sweep < estimating {
@@ -118,20 +119,22 @@ pub(super) fn fit_and_measure(
             }
         }
     }
-    let [[squared_error, loo_squared_error], [total_weight, _]] = passes.sums(2, |c, k, to| {
-        let (mut bias, mut leverage) = (0.0, 0.0);
-        let weight = f64::from(c.weight(k));
-        for m in 0..order {
-            let row = c.rows[m][k] as usize;
-            bias += biases[m][row];
-            if row_weights[m][row] > 0.0 {
-                leverage += weight / row_weights[m][row];
+    let [[squared_error, loo_squared_error], [total_weight, _]] = passes.sums(2, |c, _, to| {
+        for k in 0..c.values.len() {
+            let (mut bias, mut leverage) = (0.0, 0.0);
+            let weight = f64::from(c.weight(k));
+            for m in 0..order {
+                let row = c.rows[m][k] as usize;
+                bias += biases[m][row];
+                if row_weights[m][row] > 0.0 {
+                    leverage += weight / row_weights[m][row];
+                }
             }
+            let square = weight * (f64::from(c.values[k]) - mean - bias).powi(2);
+            to[0][0] += square;
+            to[0][1] += square / (1.0 - leverage.min(MAX_LEVERAGE)).powi(2);
+            to[1][0] += weight;
         }
-        let square = weight * (f64::from(c.values[k]) - mean - bias).powi(2);
-        to[0][0] += square;
-        to[0][1] += square / (1.0 - leverage.min(MAX_LEVERAGE)).powi(2);
-        to[1][0] += weight;
     })?[..] else {
         unreachable!("two pairs of sums were asked for")
     };
@@ -144,6 +147,27 @@ pub(super) fn fit_and_measure(
         total_weight,
     };
     Ok((model, fit))
+}
+
+/// Computes the residuals of a chunk without the biases of `mode`.
+fn residuals_without(
+    mode: usize,
+    chunk: &EntryChunk,
+    biases: &[Vec<f64>],
+    mean: f64,
+    residuals: &mut Vec<f64>,
+) {
+    residuals.clear();
+    residuals.resize(chunk.values.len(), 0.0);
+    for (m, rows) in chunk.rows.iter().enumerate().filter(|(m, _)| *m != mode) {
+        let biases = &biases[m][..];
+        for (sum, &row) in residuals.iter_mut().zip(rows) {
+            *sum += biases[row as usize];
+        }
+    }
+    for (residual, &value) in residuals.iter_mut().zip(&chunk.values) {
+        *residual = f64::from(value) - mean - *residual;
+    }
 }
 
 /// Weight of the prior on the row variance of a mode, as a number of rows.
