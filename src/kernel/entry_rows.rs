@@ -143,8 +143,8 @@ impl<V: F32x16, const N: usize, const K: usize> EntryRows<V, N, K> {
         kept
     }
 
-    /// Returns vector `k` of each row and its gradient. `m` and `at` are as in [`EntryRows::new`], but `m` is the address of its
-    /// vector `k`.
+    /// Returns vector `k` of each row and its gradient. `m` points to vector `k` of the `m` passed to [`EntryRows::new`]; `at`
+    /// are the same rows.
     #[inline(always)]
     pub(super) unsafe fn vectors(
         &self,

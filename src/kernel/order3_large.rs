@@ -193,17 +193,7 @@ unsafe fn process_group<V: F32x16, const N: usize>(
     k: usize,
     mut squared_error: V,
 ) -> V {
-    let &Buffers {
-        m,
-        mt,
-        vs,
-        ws,
-        dv,
-        dw,
-        la,
-        lb,
-        ..
-    } = buffers;
+    let &Buffers { la, lb, .. } = buffers;
     let (a, b) = (job.non_fiber[0], job.non_fiber[1]);
     let (ja, jb) = (job.shape.ranks()[0], job.shape.ranks()[1]);
     let (wa, wb) = (la * LANES, lb * LANES);
@@ -214,12 +204,14 @@ unsafe fn process_group<V: F32x16, const N: usize>(
             pv[n] = a.start.add(*entries[n] as usize * wa);
             pw[n] = b.start.add(*entries[n].add(1) as usize * wb);
         }
-        products::<V, N>(m, pv, ja, lb, dw);
-        products::<V, N>(mt, pw, jb, la, dv);
+        products::<V, N>(buffers.m, pv, ja, lb, buffers.dw);
+        products::<V, N>(buffers.mt, pw, jb, la, buffers.dv);
         let update = RowUpdate::<V>::new(job.eta, job.regularizer);
         for n in 0..N {
-            let (pv, pw, dv, dw) = (pv[n], pw[n], dv.add(n * wa), dw.add(n * wb));
-            let (vs, ws) = (vs.add((k + n) * wa), ws.add((k + n) * wb));
+            let (pv, pw) = (pv[n], pw[n]);
+            let (dv, dw) = (buffers.dv.add(n * wa), buffers.dw.add(n * wb));
+            let vs = buffers.vs.add((k + n) * wa);
+            let ws = buffers.ws.add((k + n) * wb);
             let mut value = V::zero();
             for t in (0..wb).step_by(LANES) {
                 value = V::load(dw.add(t)).mul_add(V::load(pw.add(t)), value);

@@ -160,16 +160,25 @@ impl Products {
     }
 }
 
-/// Prefetches the fiber row of a batch some batches after batch `current`. Short runs would wait for it.
+/// Returns the fiber row of `batch`, which is number `current` of `batches`, and prefetches that of a later one. Short runs
+/// would wait for it.
 #[inline(always)]
-unsafe fn prefetch_fiber(fiber: &ModeRows, batches: &[FiberBatch], current: usize) {
+unsafe fn fiber_row(
+    fiber: &ModeRows,
+    batch: &FiberBatch,
+    batches: &[FiberBatch],
+    current: usize,
+) -> *mut f32 {
     const BATCHES_AHEAD: usize = 4;
-    if let Some(batch) = batches.get(current + BATCHES_AHEAD) {
-        // SAFETY: the caller guarantees that the rows of all batches exist.
-        let row = unsafe { fiber.row(batch.run.fiber_row) };
-        for k in (0..fiber.stride).step_by(LANES) {
-            prefetch(row.wrapping_add(k));
+    // SAFETY: the caller guarantees that the rows of all batches exist.
+    unsafe {
+        if let Some(later) = batches.get(current + BATCHES_AHEAD) {
+            let row = fiber.row(later.run.fiber_row);
+            for k in (0..fiber.stride).step_by(LANES) {
+                prefetch(row.wrapping_add(k));
+            }
         }
+        fiber.row(batch.run.fiber_row)
     }
 }
 
@@ -188,8 +197,7 @@ unsafe fn any_core_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], t
             let core = match job.fiber {
                 None => job.core.cast_const(),
                 Some(FiberMode { rows: fiber, rank }) => {
-                    prefetch_fiber(&fiber, batches, current);
-                    let u = fiber.row(batch.run.fiber_row);
+                    let u = fiber_row(&fiber, batch, batches, current);
                     if full {
                         contract::<V>(job.core, u, rank, shape.core_len() / LANES, m);
                     } else {
@@ -224,8 +232,7 @@ unsafe fn diagonal_body<V: F32x16, const N: usize, const K: usize>(
             let m = match job.fiber {
                 None => job.core,
                 Some(FiberMode { rows: fiber, rank }) => {
-                    prefetch_fiber(&fiber, batches, current);
-                    let u = fiber.row(batch.run.fiber_row);
+                    let u = fiber_row(&fiber, batch, batches, current);
                     fiber_product::<V>(job, u, rank, width / LANES, job.work);
                     job.work
                 }
@@ -263,8 +270,7 @@ unsafe fn order3_body<V: F32x16, const J: usize>(
         let mut products = Products::new(to);
         let batch_iter = BatchIter::<2, 1>::new(job, &non_fiber, batches, job.weighted);
         for (current, (batch, entries)) in batch_iter.enumerate() {
-            prefetch_fiber(&fiber, batches, current);
-            let u = fiber.row(batch.run.fiber_row);
+            let u = fiber_row(&fiber, batch, batches, current);
             contract::<V>(job.core, u, rank, job.shape.ranks()[0], m);
             let mut mi = [V::zero(); J];
             for i in 0..J {
@@ -301,8 +307,7 @@ unsafe fn order3_long_rows_body<V: F32x16>(
         let mut products = Products::new(to);
         let batch_iter = BatchIter::<2, 0>::new(job, job.non_fiber, batches, job.weighted);
         for (current, (batch, mut entries)) in batch_iter.enumerate() {
-            prefetch_fiber(&fiber, batches, current);
-            let u = fiber.row(batch.run.fiber_row);
+            let u = fiber_row(&fiber, batch, batches, current);
             contract::<V>(job.core, u, rank, vectors, m);
             while entries.remaining() >= order3_large::GROUP {
                 let mut group = [std::ptr::null(); order3_large::GROUP];
@@ -365,8 +370,7 @@ unsafe fn three_modes_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]
         let batch_iter = BatchIter::<3, 1>::new(job, &non_fiber, batches, job.weighted);
         for (current, (batch, entries)) in batch_iter.enumerate() {
             if let Some(FiberMode { rows: fiber, rank }) = job.fiber {
-                prefetch_fiber(&fiber, batches, current);
-                let u = fiber.row(batch.run.fiber_row);
+                let u = fiber_row(&fiber, batch, batches, current);
                 contract::<V>(job.core, u, rank, job.shape.core_len() / LANES, m);
                 order4::pack::<V>(job.shape, m, packed);
             }

@@ -1,4 +1,4 @@
-//! The number of entries that starting values are estimated from.
+//! Size of the sample of entries from which an initialization estimates starting values.
 
 use crate::problem::Problem;
 

@@ -143,7 +143,7 @@ struct EpochGate {
 struct GateState {
     members: usize,
     waiting: usize,
-    /// Number of times that the gate has opened.
+    /// Number of rounds in which all members arrived at the barrier.
     round: u64,
 }
 
