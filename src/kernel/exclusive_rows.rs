@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::entry_block::EntryBlock;
 use super::row_partition::RowPartition;
+use crate::parallel::CacheLine;
 use crate::simd::LANES;
 
 /// Rows of floats in borrowed memory, each part of which has one user at a time.
@@ -24,9 +25,9 @@ pub(crate) struct ExclusiveRows<'a> {
     stride: usize,
     partition: Arc<RowPartition>,
     /// Whether each part is mutably borrowed.
-    borrowed: Vec<AtomicBool>,
+    borrowed: Vec<CacheLine<AtomicBool>>,
     /// Number of shared borrows of all rows.
-    readers: AtomicUsize,
+    readers: CacheLine<AtomicUsize>,
     memory: PhantomData<&'a mut [f32]>,
 }
 
@@ -51,9 +52,9 @@ impl<'a> ExclusiveRows<'a> {
             start: memory.as_mut_ptr(),
             stride,
             borrowed: (0..partition.part_count())
-                .map(|_| AtomicBool::new(false))
+                .map(|_| CacheLine::default())
                 .collect(),
-            readers: AtomicUsize::new(0),
+            readers: CacheLine::default(),
             partition: partition.clone(),
             memory: PhantomData,
         }
@@ -73,10 +74,10 @@ impl<'a> ExclusiveRows<'a> {
     /// # Panics
     /// If the part or all rows are borrowed already.
     pub(crate) fn borrow_part_mut(&self, part: usize) -> PartRefMut<'_> {
-        let was_borrowed = self.borrowed[part].swap(true, Ordering::SeqCst);
+        let was_borrowed = self.borrowed[part].0.swap(true, Ordering::SeqCst);
         assert!(!was_borrowed, "part {part} is in use: a wrong schedule");
         let guard = PartRefMut { rows: self, part };
-        let readers = self.readers.load(Ordering::SeqCst);
+        let readers = self.readers.0.load(Ordering::SeqCst);
         assert!(readers == 0, "part {part} is being read: a wrong schedule");
         guard
     }
@@ -98,11 +99,11 @@ impl<'a> ExclusiveRows<'a> {
     /// # Panics
     /// If a part is mutably borrowed.
     pub(crate) fn borrow_all(&self) -> AllRowsRef<'_> {
-        self.readers.fetch_add(1, Ordering::SeqCst);
+        self.readers.0.fetch_add(1, Ordering::SeqCst);
         let guard = AllRowsRef { rows: self };
         for (part, borrowed) in self.borrowed.iter().enumerate() {
             assert!(
-                !borrowed.load(Ordering::SeqCst),
+                !borrowed.0.load(Ordering::SeqCst),
                 "part {part} is being changed: a wrong schedule"
             );
         }
@@ -166,7 +167,9 @@ impl PartRefMut<'_> {
 
 impl Drop for PartRefMut<'_> {
     fn drop(&mut self) {
-        self.rows.borrowed[self.part].store(false, Ordering::SeqCst);
+        self.rows.borrowed[self.part]
+            .0
+            .store(false, Ordering::SeqCst);
     }
 }
 
@@ -285,7 +288,7 @@ impl AllRowsRef<'_> {
 
 impl Drop for AllRowsRef<'_> {
     fn drop(&mut self) {
-        self.rows.readers.fetch_sub(1, Ordering::SeqCst);
+        self.rows.readers.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -25,6 +25,7 @@
 //!   through entries with `hogwild_walk`.
 //! - Row ownership: `row_partition`, `exclusive_rows`; [`hogwild_rows`] and `row_cache` for lock-free rows.
 //! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `cholesky`, `fiber_sums`, `mode_product`.
+//! - Merges of replicas: `decayed_sum`, `mode_product`.
 //! - `nearest` finds nearest rows; `flops_probe` measures the machine's peak.
 //!
 //! Only `batch` dispatches to the batch kernels, and no two files import each other. [`crate::simd`] describes how a
@@ -48,6 +49,7 @@ mod concurrent_update_tests;
 mod conflict_free;
 mod core_penalty;
 mod core_shape;
+mod decayed_sum;
 mod entry_block;
 #[cfg(test)]
 mod entry_block_tests;
@@ -106,6 +108,7 @@ pub(crate) use cholesky::{Noise, cholesky_solve, cholesky_solve_pair};
 pub(crate) use conflict_free::{ClassRows, ConflictFreeClass, ConflictFreeClasses, RowBitSets};
 pub(crate) use core_penalty::CorePenalty;
 pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};
+pub(crate) use decayed_sum::{decayed_sum, exp_minus};
 pub(crate) use entry_block::EntryBlock;
 pub use entry_chunk::EntryChunk;
 pub(crate) use entry_sort::SortedChunk;
@@ -118,7 +121,7 @@ pub(crate) use hogwild_pairs::{update_graph_edges, update_matrix_entries};
 pub(crate) use hogwild_update::{HogwildKernel, WalkOutcome};
 pub(crate) use hogwild_walk::{EntryWalk, HogwildSettings};
 pub(crate) use mode_csr::{CooSlices, ModeCsr};
-pub(crate) use mode_product::ModeProducts;
+pub(crate) use mode_product::{ModeProducts, RowProducts};
 pub(crate) use nearest::{Lanes, nearest};
 pub(crate) use normal_equations::{BiasedRow, NormalEquations};
 pub(crate) use partials::{OtherMode, Partials, PartialsScratch};

@@ -8,12 +8,56 @@ use crate::simd::{F32x16, dispatched};
 
 use crate::simd::{LANES, padded_len};
 
+/// Multiplies padded rows by a square matrix.
+#[derive(Debug, Clone)]
+pub(crate) struct RowProducts {
+    level: Level,
+    rank: usize,
+    /// The transposed matrix, its rows padded.
+    transposed: Vec<f32>,
+}
+
+impl RowProducts {
+    /// Takes a square matrix, row-major.
+    ///
+    /// # Panics
+    /// If the machine does not have the level.
+    pub(crate) fn new(level: Level, rank: usize, matrix: &[f32]) -> RowProducts {
+        assert!(level.is_available());
+        let mut transposed = vec![0.0; rank * padded_len(rank)];
+        for (a, row) in matrix.chunks_exact(rank).enumerate() {
+            for (b, &x) in row.iter().enumerate() {
+                transposed[b * padded_len(rank) + a] = x;
+            }
+        }
+        RowProducts {
+            level,
+            rank,
+            transposed,
+        }
+    }
+
+    /// Writes the product of the matrix with each of `rows` to `products`.
+    ///
+    /// # Panics
+    /// If the two have different lengths, or not whole rows.
+    pub(crate) fn apply(&self, rows: &[f32], products: &mut [f32]) {
+        let stride = padded_len(self.rank);
+        assert!(rows.len() == products.len() && rows.len().is_multiple_of(stride));
+        let (from, to) = (rows.as_ptr(), products.as_mut_ptr());
+        let (matrix, count) = (self.transposed.as_ptr(), rows.len() / stride);
+        // SAFETY: both have `count` padded rows, and `new` has created `rank` padded rows of the matrix.
+        unsafe { multiply_rows(self.level, from, to, matrix, count, self.rank) }
+    }
+}
+
 /// Multiplies every mode of a full core by a square matrix of its own.
 pub(crate) struct ModeProducts {
     level: Level,
     shape: CoreShape,
-    /// The matrix of each mode, row-major; that of the last mode transposed, its rows padded.
+    /// For each mode but the last, its matrix, row-major.
     matrices: Vec<Vec<f32>>,
+    last: RowProducts,
 }
 
 impl ModeProducts {
@@ -23,27 +67,15 @@ impl ModeProducts {
     /// If a matrix has another size than its mode, or the machine does not have the level.
     pub(crate) fn new(level: Level, shape: &CoreShape, matrices: &[&[f32]]) -> ModeProducts {
         assert!(level.is_available() && matrices.len() == shape.order());
+        for (m, j) in matrices.iter().zip(shape.ranks()) {
+            assert_eq!(m.len(), j * j);
+        }
         let last = shape.order() - 1;
-        let matrices = matrices
-            .iter()
-            .zip(shape.ranks())
-            .enumerate()
-            .map(|(n, (m, &j))| {
-                assert_eq!(m.len(), j * j);
-                if n < last {
-                    return m.to_vec();
-                }
-                let mut transposed = vec![0.0; j * padded_len(j)];
-                for a in 0..j {
-                    (0..j).for_each(|b| transposed[b * padded_len(j) + a] = m[a * j + b]);
-                }
-                transposed
-            })
-            .collect();
         ModeProducts {
             level,
             shape: shape.clone(),
-            matrices,
+            matrices: matrices[..last].iter().map(|m| m.to_vec()).collect(),
+            last: RowProducts::new(level, shape.ranks()[last], matrices[last]),
         }
     }
 
@@ -59,23 +91,15 @@ impl ModeProducts {
         let mut outer = 1;
         for (n, matrix) in self.matrices.iter().enumerate() {
             let j = self.shape.ranks()[n];
-            let inner = self.shape.ranks()[(n + 1).min(last)..last]
-                .iter()
-                .product::<usize>()
-                * lines;
+            let inner = self.shape.ranks()[n + 1..last].iter().product::<usize>() * lines;
             let (from, to) = (core.as_ptr(), work.as_mut_ptr());
-            // SAFETY: both have `outer * j * inner` vectors (`outer` rows of `lines` vectors for the
-            // last mode), and `new` has checked the size of the matrix.
-            unsafe {
-                if n < last {
-                    multiply(self.level, from, to, matrix.as_ptr(), outer, j, inner);
-                } else {
-                    multiply_last(self.level, from, to, matrix.as_ptr(), outer, j, lines);
-                }
-            }
+            // SAFETY: both have `outer * j * inner` vectors, and `new` has checked the size of the matrix.
+            unsafe { multiply(self.level, from, to, matrix.as_ptr(), outer, j, inner) };
             std::mem::swap(core, work);
             outer *= j;
         }
+        self.last.apply(core, work);
+        std::mem::swap(core, work);
     }
 }
 
@@ -85,9 +109,9 @@ dispatched! {
         = any_multiply;
 }
 dispatched! {
-    /// `to[o] = sum_b from[o][b] matrix[b]`, rows of `lines` vectors.
-    unsafe fn multiply_last(from: *const f32, to: *mut f32, matrix: *const f32, outer: usize, j: usize, lines: usize)
-        = any_multiply_last;
+    /// `to[r] = sum_b from[r, b] matrix[b]`, with padded rows.
+    unsafe fn multiply_rows(from: *const f32, to: *mut f32, matrix: *const f32, rows: usize, j: usize)
+        = any_multiply_rows;
 }
 
 #[inline(always)]
@@ -112,18 +136,18 @@ unsafe fn any_multiply<V: F32x16>(
 }
 
 #[inline(always)]
-unsafe fn any_multiply_last<V: F32x16>(
+unsafe fn any_multiply_rows<V: F32x16>(
     from: *const f32,
     to: *mut f32,
     matrix: *const f32,
-    outer: usize,
+    rows: usize,
     j: usize,
-    lines: usize,
 ) {
-    for o in 0..outer {
+    let lines = padded_len(j) / LANES;
+    for r in 0..rows {
         // SAFETY: the caller's obligations.
         unsafe {
-            let at = o * lines * LANES;
+            let at = r * lines * LANES;
             contract::<V>(matrix, from.add(at), j, lines, to.add(at));
         }
     }

@@ -1,5 +1,6 @@
 //! A reusable barrier that can be cancelled.
 
+use super::cache_line::CacheLine;
 use super::sync::{AtomicBool, AtomicUsize, Ordering, panicking, spin_loop, yield_now};
 
 /// Number of polls before a waiting thread yields its time slice.
@@ -9,25 +10,32 @@ const SPINS_BEFORE_YIELD: usize = if cfg!(loom) { 0 } else { 200 };
 /// in the kernel and cannot be cancelled; this one spins, since phases of a fit last microseconds.
 pub(crate) struct Barrier {
     threads: usize,
-    arrived: AtomicUsize,
+    spins_before_yield: usize,
+    arrived: CacheLine<AtomicUsize>,
+    released: CacheLine<Released>,
+}
+
+/// What waiting threads poll.
+struct Released {
     round: AtomicUsize,
     cancelled: AtomicBool,
-    spins_before_yield: usize,
 }
 
 impl Barrier {
     pub(crate) fn new(threads: usize) -> Barrier {
         Barrier {
             threads,
-            arrived: AtomicUsize::new(0),
-            round: AtomicUsize::new(0),
-            cancelled: AtomicBool::new(false),
             // With more threads than CPUs, spinning would keep the late threads from running.
             spins_before_yield: if threads > super::cpu_affinity::available_threads() {
                 0
             } else {
                 SPINS_BEFORE_YIELD
             },
+            arrived: CacheLine(AtomicUsize::new(0)),
+            released: CacheLine(Released {
+                round: AtomicUsize::new(0),
+                cancelled: AtomicBool::new(false),
+            }),
         }
     }
 
@@ -35,17 +43,20 @@ impl Barrier {
     /// threads after it. The last thread to arrive evaluates `stop`. Returns `false`, on every thread, if
     /// `stop` returned `true` or the barrier was cancelled.
     pub(crate) fn wait(&self, stop: impl FnOnce() -> bool) -> bool {
-        let round = self.round.load(Ordering::Relaxed);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+        let round = self.released.0.round.load(Ordering::Relaxed);
+        if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             if stop() {
-                self.cancelled.store(true, Ordering::Relaxed);
+                self.released.0.cancelled.store(true, Ordering::Relaxed);
             }
-            self.arrived.store(0, Ordering::Relaxed);
-            self.round.store(round.wrapping_add(1), Ordering::Release);
+            self.arrived.0.store(0, Ordering::Relaxed);
+            self.released
+                .0
+                .round
+                .store(round.wrapping_add(1), Ordering::Release);
         } else {
             let mut spins = 0;
-            while self.round.load(Ordering::Acquire) == round {
-                if self.cancelled.load(Ordering::Relaxed) {
+            while self.released.0.round.load(Ordering::Acquire) == round {
+                if self.released.0.cancelled.load(Ordering::Relaxed) {
                     return false;
                 }
                 if spins < self.spins_before_yield {
@@ -56,17 +67,17 @@ impl Barrier {
                 }
             }
         }
-        !self.cancelled.load(Ordering::Relaxed)
+        !self.released.0.cancelled.load(Ordering::Relaxed)
     }
 
     /// Makes every current and later [`Barrier::wait`] return `false`.
     pub(crate) fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.released.0.cancelled.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether the barrier was cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+        self.released.0.cancelled.load(Ordering::Relaxed)
     }
 
     /// Returns a guard that cancels the barrier if the calling thread panics before the guard is dropped.

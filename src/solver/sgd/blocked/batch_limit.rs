@@ -3,12 +3,47 @@
 //! A batch updates the row of the fiber mode and the core once, where single entries would update them many times. Its
 //! update closes eta times the summed curvature of its entries of the distance to the minimum, which must stay below 1.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::curvature::Curvature;
 use super::curvature_basis::CurvatureBasis;
 use crate::kernel::MAX_BATCH_LEN;
 
 /// Largest product of learning rate and summed curvature of a batch.
 const MAX_ETA_CURVATURE: f64 = 0.7;
+
+/// The longest stable batches of a tensor block, as last measured in this epoch.
+#[derive(Default)]
+pub(super) struct TensorBatchLimit {
+    /// Number of entries at which runs are cut into batches in this epoch: the first measured limit; 0 before.
+    batch_len: AtomicU32,
+    /// Number of entries of the longest stable batch.
+    max_len: AtomicU32,
+    /// Curvature along the steepest direction of the fiber mode's rows, along which updates are damped.
+    steepness: AtomicU32,
+}
+
+impl TensorBatchLimit {
+    pub(super) fn set(&self, max_len: usize, steepness: f32) {
+        if self.batch_len() == 0 {
+            self.batch_len.store(max_len as u32, Ordering::Relaxed);
+        }
+        self.max_len.store(max_len as u32, Ordering::Relaxed);
+        self.steepness.store(steepness.to_bits(), Ordering::Relaxed);
+    }
+
+    pub(super) fn batch_len(&self) -> usize {
+        self.batch_len.load(Ordering::Relaxed) as usize
+    }
+
+    pub(super) fn max_len(&self) -> usize {
+        self.max_len.load(Ordering::Relaxed) as usize
+    }
+
+    pub(super) fn steepness(&self) -> f32 {
+        f32::from_bits(self.steepness.load(Ordering::Relaxed))
+    }
+}
 
 /// The longest stable batches of a matrix.
 pub(super) struct MatrixBatchLimit {

@@ -2,9 +2,8 @@
 
 use std::array;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
-use super::batch_limit::max_stable_batch_len;
+use super::batch_limit::{TensorBatchLimit, max_stable_batch_len};
 use super::context::{PassContext, ThreadScratch};
 use super::plan::MatrixPlacement;
 use super::replica_divergence::SampleKernel;
@@ -17,21 +16,14 @@ use crate::kernel::{
 use crate::random::splitmix64;
 use crate::trace::{self, SpanKind};
 
-/// The longest stable batches of a tensor block.
-struct TensorBatchLimit {
-    /// Number of entries.
-    max_len: usize,
-    /// Curvature along the steepest direction of the fiber mode's rows, along which updates are damped.
-    steepness: f32,
-}
-
 impl PassContext<'_> {
-    /// Runs one task of a round of strata that are merged together. Returns `false` if `stop` does before the task may
-    /// start.
+    /// Runs one task of a round of strata that share the merge at `position` among those of the pass. Returns `false` if `stop`
+    /// does before the task may start.
     pub(super) fn run_task(
         &self,
         strata: &[Stratum],
         round: usize,
+        position: usize,
         task: usize,
         stop: impl Fn() -> bool,
         scratch: &mut ThreadScratch,
@@ -52,14 +44,12 @@ impl PassContext<'_> {
                 }
                 drop(wait);
                 let _span = trace::numbered_span(SpanKind::Block, block as u64);
-                let mut replicas = self.replicas[task]
-                    .write()
-                    .unwrap_or_else(|e| e.into_inner());
+                let mut replicas = self.replicas.borrow_mut(task);
                 if round == 0 {
                     replicas.load(self.parameters);
                 }
                 self.update_block(block, &mut replicas, scratch)?;
-                if round + 1 == strata.len() {
+                if round + 1 == strata.len() && self.pass.measures_divergence(position) {
                     self.predict_sample(&mut replicas, scratch);
                 }
                 drop(replicas);
@@ -126,7 +116,10 @@ impl PassContext<'_> {
     ) -> Result<()> {
         let data = self.inputs.data;
         let block = &data.tensor.blocks()[index];
-        let limit = self.tensor_batch_limit(block, replicas, parts, &mut scratch.sample);
+        let limit = &self.batch_limits[index];
+        if self.pass.measures_curvature(block.len()) {
+            self.measure_batch_limit(block, replicas, parts, &mut scratch.sample, limit);
+        }
         for (n, replica) in replicas.modes.iter_mut().enumerate() {
             replica
                 .iter_mut()
@@ -143,10 +136,10 @@ impl PassContext<'_> {
         });
         let settings = BlockUpdateSettings {
             core_eta: self.epoch.core_eta,
-            batch_len: self.batch_len_of_epoch(index, limit.max_len),
-            max_batch_len: limit.max_len,
+            batch_len: limit.batch_len(),
+            max_batch_len: limit.max_len(),
             curvature_direction: &self.epoch.fiber_steepest.direction,
-            curvature: limit.steepness,
+            curvature: limit.steepness(),
             batch_range: self.pass.batch_range(),
             ..self.kernel_settings(1.0, &self.epoch.penalties, &self.epoch.prior_means)
         };
@@ -161,19 +154,6 @@ impl PassContext<'_> {
         )?;
         replicas.total_weight += block.total_weight() * self.pass.fraction();
         Ok(())
-    }
-
-    /// Returns the number of entries at which the runs of a block are cut into batches in this epoch: the longest stable
-    /// batches of its first update.
-    fn batch_len_of_epoch(&self, block: usize, max_stable_len: usize) -> usize {
-        let batch_len = &self.batch_lens[block];
-        match batch_len.load(Ordering::Relaxed) {
-            0 => {
-                batch_len.store(max_stable_len as u32, Ordering::Relaxed);
-                max_stable_len
-            }
-            len => len as usize,
-        }
     }
 
     /// Updates with the matrix entries that go with a tensor block.
@@ -292,21 +272,19 @@ impl PassContext<'_> {
         Ok(())
     }
 
-    /// Returns the longest stable batches of a tensor block. Partial derivatives change fast at the start of a fit, so
-    /// every block measures the curvature at some of its own entries. Along the steepest direction updates are damped
-    /// instead, so it does not count here.
-    fn tensor_batch_limit(
+    /// Measures the longest stable batches of a tensor block. Partial derivatives change fast at the start of a fit, so
+    /// every block measures the curvature at some of its own entries, several times per epoch. Along the steepest direction
+    /// updates are damped instead, so it does not count here.
+    fn measure_batch_limit(
         &self,
         block: &EntryBlock,
         replicas: &BlockReplicas,
         parts: &[Option<PartRefMut<'_>>],
         sample: &mut SampleKernel,
-    ) -> TensorBatchLimit {
+        limit: &TensorBatchLimit,
+    ) {
         if self.inputs.plan.blocking.fiber_mode.is_none() {
-            return TensorBatchLimit {
-                max_len: MAX_BATCH_LEN,
-                steepness: 0.0,
-            };
+            return limit.set(MAX_BATCH_LEN, 0.0);
         }
         let row = |n: usize, row: u32| match (&parts[n], &replicas.modes[n]) {
             (Some(part), _) => part.row(row),
@@ -320,10 +298,7 @@ impl PassContext<'_> {
         let eta = f64::from(self.epoch.eta);
         let core_eta = f64::from(self.epoch.core_eta);
         let eta_curvature = eta * (curvature.fiber_row - steepness) + core_eta * curvature.core;
-        TensorBatchLimit {
-            max_len: max_stable_batch_len(eta_curvature),
-            steepness: steepness as f32,
-        }
+        limit.set(max_stable_batch_len(eta_curvature), steepness as f32);
     }
 }
 

@@ -1,13 +1,12 @@
 //! A partial pass and its inputs, as all threads see them.
 
 use std::ops::Range;
-use std::sync::RwLock;
-use std::sync::atomic::AtomicU32;
 
+use super::batch_limit::TensorBatchLimit;
 use super::class_groups::ClassGroup;
 use super::epoch_settings::EpochSettings;
 use super::fit_inputs::FitInputs;
-use super::merge_interval::UNITS_PER_BLOCK;
+use super::merge_interval::{ENTRIES_PER_MEASUREMENT, UNITS_PER_BLOCK};
 use super::parameters::Parameters;
 use super::replica_divergence::SampleKernel;
 use super::replicas::BlockReplicas;
@@ -15,6 +14,7 @@ use super::row_merge::DeltaWeights;
 use super::strata::Stratum;
 use super::task_order::RoundTasks;
 use crate::kernel::{BlockScratch, BlockUpdateSettings, CoreLayout, MAX_BATCH_LEN};
+use crate::parallel::ExclusiveCells;
 use crate::progress::StopFlag;
 use crate::random::splitmix64;
 use crate::simd::AlignedVec;
@@ -32,12 +32,26 @@ pub(super) struct PartialPass {
     pub core_merge_factors: Vec<f32>,
     /// The merges from this position on give all blocks equal weights.
     pub first_equal_merge: usize,
+    /// The divergence of replicas is measured at every so many merges.
+    pub merges_per_measurement: usize,
 }
 
 impl PartialPass {
     /// Returns the fraction of all entries.
     pub(super) fn fraction(&self) -> f64 {
         self.units.len() as f64 / UNITS_PER_BLOCK as f64
+    }
+
+    /// Whether a block of so many entries measures its curvature in this pass.
+    pub(super) fn measures_curvature(&self, entries: usize) -> bool {
+        let measurements =
+            |units: usize| entries * units / UNITS_PER_BLOCK / ENTRIES_PER_MEASUREMENT;
+        self.units.start == 0 || measurements(self.units.start) < measurements(self.units.end)
+    }
+
+    /// Whether the divergence of replicas is measured at the merge at `position`.
+    pub(super) fn measures_divergence(&self, position: usize) -> bool {
+        position.is_multiple_of(self.merges_per_measurement)
     }
 
     /// Returns the limits of the batches of a block as fractions of their number.
@@ -53,13 +67,12 @@ pub(super) struct PassContext<'a> {
     pub layout: &'a CoreLayout,
     pub parameters: &'a Parameters<'a>,
     /// For each block of a stratum, its replicas.
-    pub replicas: &'a [RwLock<BlockReplicas>],
+    pub replicas: &'a ExclusiveCells<BlockReplicas>,
     pub epoch: &'a EpochSettings<'a>,
     pub pass: &'a PartialPass,
     pub tasks: &'a RoundTasks,
-    /// For each tensor block, the number of entries at which its runs are cut into batches in this epoch; 0 before its first
-    /// update.
-    pub batch_lens: &'a [AtomicU32],
+    /// For each tensor block, the batches that it can have.
+    pub batch_limits: &'a [TensorBatchLimit],
     /// Ends updates early.
     pub stop: &'a StopFlag,
 }

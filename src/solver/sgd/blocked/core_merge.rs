@@ -3,7 +3,7 @@
 //! The curvature of a full core is a Kronecker product of one matrix per mode. Its eigenvectors are the outer products of
 //! the modes' eigenvectors, its eigenvalues the products of theirs.
 
-use super::curvature_basis::{CurvatureBasis, EntryCounts, argmax, merge_factor};
+use super::curvature_basis::{CurvatureBasis, EntryCounts, argmax, merge_factor, transposed};
 use crate::error::Result;
 use crate::kernel::{CoreKind, CoreShape, ModeProducts};
 use crate::simd::Level;
@@ -58,12 +58,7 @@ impl CoreMerge {
         if has_eigenvectors && shape.ranks().iter().product::<usize>() <= MAX_ROTATED_ENTRIES {
             let transposed: Vec<Vec<f32>> = bases
                 .iter()
-                .map(|b| {
-                    let n = b.rank;
-                    (0..n * n)
-                        .map(|k| b.directions[k % n * n + k / n])
-                        .collect()
-                })
+                .map(|b| transposed(&b.directions, b.rank))
                 .collect();
             let rotations: Vec<&[f32]> = bases.iter().map(|b| b.directions.as_slice()).collect();
             let inverses: Vec<&[f32]> = transposed.iter().map(Vec::as_slice).collect();
@@ -157,11 +152,7 @@ mod tests {
         }
         let mut all = vec![0.0; rank];
         all[0] = curvature;
-        CurvatureBasis {
-            rank,
-            directions,
-            curvature: all,
-        }
+        CurvatureBasis::new(Level::best(), directions, all)
     }
 
     #[test]

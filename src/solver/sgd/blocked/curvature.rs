@@ -102,12 +102,12 @@ impl Curvature {
             let with_eigenvectors =
                 shape.kind() == CoreKind::Full || m.rank <= MAX_EIGEN_RANK_DIAGONAL;
             let weight = f64::from(m.weight) * m.mean_weight;
-            moments.basis(weight, with_eigenvectors, pool)
+            moments.basis(level, weight, with_eigenvectors, pool)
         });
         let with_eigenvectors =
             shape.kind() == CoreKind::Full || shape.ranks()[0] <= MAX_EIGEN_RANK_DIAGONAL;
         let bases = |moments: &[SecondMoments]| -> Result<Vec<CurvatureBasis>> {
-            let basis = |m: &SecondMoments| m.basis(1.0, with_eigenvectors, pool);
+            let basis = |m: &SecondMoments| m.basis(level, 1.0, with_eigenvectors, pool);
             moments.iter().map(basis).collect()
         };
         Ok(Curvature {
@@ -150,6 +150,7 @@ impl SecondMoments {
     /// bounds of the curvature.
     fn basis(
         &self,
+        level: Level,
         weight: f64,
         with_eigenvectors: bool,
         pool: &ThreadPool<'_>,
@@ -165,11 +166,8 @@ impl SecondMoments {
                 (sum.max(row[i]) * scale) as f32
             };
             let rows = self.sums.chunks_exact(self.rank).enumerate();
-            return Ok(CurvatureBasis {
-                rank: self.rank,
-                directions: Vec::new(),
-                curvature: rows.map(bound).collect(),
-            });
+            let curvature = rows.map(bound).collect();
+            return Ok(CurvatureBasis::new(level, Vec::new(), curvature));
         }
         let Eigen { values, vectors } = jacobi(
             self.rank,
@@ -177,10 +175,11 @@ impl SecondMoments {
             EIGEN_TOLERANCE,
             pool.monitor(),
         )?;
-        Ok(CurvatureBasis {
-            rank: self.rank,
-            directions: vectors.iter().map(|&x| x as f32).collect(),
-            curvature: values.iter().map(|v| (v.max(0.0) * scale) as f32).collect(),
-        })
+        let curvature = values.iter().map(|v| (v.max(0.0) * scale) as f32);
+        Ok(CurvatureBasis::new(
+            level,
+            vectors.iter().map(|&x| x as f32).collect(),
+            curvature.collect(),
+        ))
     }
 }

@@ -21,7 +21,8 @@
 // One index runs over several arrays.
 #![allow(clippy::needless_range_loop)]
 
-use crate::simd::padded_len;
+use crate::kernel::{RowProducts, exp_minus};
+use crate::simd::{Level, padded_len};
 
 /// Factor by which the measured curvature is increased. If the curvature is underestimated, added deltas overshoot;
 /// if it is overestimated, the next merge makes up for the smaller step.
@@ -34,6 +35,16 @@ pub(super) struct CurvatureBasis {
     /// One direction of `rank` floats after the other; empty if the directions are the coordinate axes.
     pub directions: Vec<f32>,
     pub curvature: Vec<f32>,
+    /// `None` if the directions are the coordinate axes.
+    pub rotation: Option<Rotation>,
+}
+
+/// Rotations of padded rows.
+#[derive(Debug, Clone)]
+pub(super) struct Rotation {
+    /// From coordinates to components along the directions.
+    pub to_basis: RowProducts,
+    pub from_basis: RowProducts,
 }
 
 /// Numbers of entries behind a sum of deltas.
@@ -49,7 +60,7 @@ pub(super) struct EntryCounts {
 #[derive(Default)]
 pub(super) struct MergeScratch {
     factors: Vec<f32>,
-    unscaled: Vec<f32>,
+    components: Vec<f32>,
 }
 
 /// The direction of the highest curvature.
@@ -77,27 +88,22 @@ fn relative_progress(x: f32) -> f32 {
     }
 }
 
-/// Returns the fraction of an earlier delta that later updates along a direction leave. `eta_curvature` is the product of the
-/// learning rate, the measured curvature and the number of updates.
-#[inline]
-pub(super) fn remaining_fraction(eta_curvature: f32) -> f32 {
-    exp_minus(CURVATURE_SAFETY_FACTOR * eta_curvature)
-}
-
-/// Returns exp(-x) for x >= 0.
-#[inline]
-fn exp_minus(x: f32) -> f32 {
-    // 2^-(whole + rest) with the rest in [0, 1) by its Taylor series: accurate enough, and it vectorizes.
-    let y = (x * std::f32::consts::LOG2_E).min(100.0);
-    let whole = y as u32 as f32;
-    let rest = (whole - y) * std::f32::consts::LN_2;
-    let power = f32::from_bits((127 - whole as u32) << 23);
-    let series =
-        1.0 + rest * (1.0 + rest * (0.5 + rest * (1.0 / 6.0 + rest * (1.0 / 24.0 + rest / 120.0))));
-    power * series
-}
-
 impl CurvatureBasis {
+    /// Creates a basis from one direction after the other, or none for the coordinate axes, and the curvature along each.
+    pub(super) fn new(level: Level, directions: Vec<f32>, curvature: Vec<f32>) -> CurvatureBasis {
+        let n = curvature.len();
+        let rotation = (!directions.is_empty()).then(|| Rotation {
+            to_basis: RowProducts::new(level, n, &directions),
+            from_basis: RowProducts::new(level, n, &transposed(&directions, n)),
+        });
+        CurvatureBasis {
+            rank: n,
+            directions,
+            curvature,
+            rotation,
+        }
+    }
+
     /// Returns the direction of the highest curvature.
     pub(super) fn steepest(&self) -> SteepestDirection {
         let mut direction = vec![0.0; padded_len(self.rank)];
@@ -130,35 +136,32 @@ impl CurvatureBasis {
         for (j, &c) in self.curvature.iter().enumerate() {
             scratch.factors[j] = merge_factor(c + penalty, eta, entries);
         }
-        self.scale(delta, &scratch.factors, &mut scratch.unscaled);
+        self.scale(delta, &scratch.factors, &mut scratch.components);
     }
 
-    /// Multiplies the component of `delta` along each direction by its factor. `unscaled` is scratch memory.
-    pub(super) fn scale(&self, delta: &mut [f32], factors: &[f32], unscaled: &mut Vec<f32>) {
-        let n = self.rank;
-        let delta = &mut delta[..n];
-        if self.directions.is_empty() {
-            let factors = &factors[..n];
-            for j in 0..n {
-                delta[j] *= factors[j];
+    /// Multiplies the component of a padded row `delta` along each direction by its factor. `components` is scratch memory.
+    pub(super) fn scale(&self, delta: &mut [f32], factors: &[f32], components: &mut Vec<f32>) {
+        let scale = |components: &mut [f32]| {
+            let (components, factors) = (&mut components[..self.rank], &factors[..self.rank]);
+            for j in 0..components.len() {
+                components[j] *= factors[j];
             }
-            return;
-        }
-        unscaled.clear();
-        unscaled.extend_from_slice(delta);
-        let unscaled = &unscaled[..n];
-        delta.fill(0.0);
-        for (k, direction) in self.directions.chunks_exact(n).enumerate() {
-            let mut along = 0.0;
-            for j in 0..n {
-                along += direction[j] * unscaled[j];
-            }
-            let c = along * factors[k];
-            for j in 0..n {
-                delta[j] += c * direction[j];
+        };
+        match &self.rotation {
+            None => scale(delta),
+            Some(rotation) => {
+                components.resize(delta.len(), 0.0);
+                rotation.to_basis.apply(delta, components);
+                scale(components);
+                rotation.from_basis.apply(components, delta);
             }
         }
     }
+}
+
+/// Returns a square matrix of `n` rows, transposed.
+pub(super) fn transposed(matrix: &[f32], n: usize) -> Vec<f32> {
+    (0..n * n).map(|k| matrix[k % n * n + k / n]).collect()
 }
 
 /// Returns the index of the largest value, other than index `excluded`.
@@ -172,16 +175,15 @@ pub(super) fn argmax(values: &[f32], excluded: Option<usize>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::LANES;
 
     #[test]
     fn deltas_are_averaged_where_curvature_is_high_and_added_where_it_is_low() {
-        let basis = CurvatureBasis {
-            rank: 2,
-            directions: vec![0.6, 0.8, -0.8, 0.6],
-            curvature: vec![1e6, 1e-9],
-        };
+        let directions = vec![0.6, 0.8, -0.8, 0.6];
+        let basis = CurvatureBasis::new(Level::best(), directions, vec![1e6, 1e-9]);
         // Four blocks of 100 entries; the sum of deltas is 4 along each direction.
-        let mut delta = vec![4.0 * (0.6 - 0.8), 4.0 * (0.8 + 0.6)];
+        let mut delta = [0.0; LANES];
+        (delta[0], delta[1]) = (4.0 * (0.6 - 0.8), 4.0 * (0.8 + 0.6));
         let entries = EntryCounts {
             total: 400.0,
             per_replica: 100.0,

@@ -1,23 +1,23 @@
 //! One epoch: all threads run the strata of each partial pass, with barriers and merges in between.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
+use super::batch_limit::TensorBatchLimit;
 use super::class_update::ClassGroupRunner;
 use super::context::{PartialPass, PassContext, ThreadScratch};
 use super::epoch_settings::EpochSettings;
 use super::fit_inputs::FitInputs;
-use super::merge::{MergeTask, merge_tasks};
+use super::merge::MergeTasks;
 use super::merge_interval::{MergeInterval, PassStatistics, UNITS_PER_BLOCK, max_passes_per_epoch};
 use super::parameters::Parameters;
 use super::pass::new_pass;
 use super::replicas::BlockReplicas;
 use super::strata::{Stratum, merge_runs};
-use super::task_order::{RoundTasks, run_shared_tasks};
+use super::task_order::RoundTasks;
 use crate::error::Result;
 use crate::kernel::{BlockScratch, CoreLayout, CorePenalty};
 use crate::model::Model;
-use crate::parallel::{Barrier, ThreadPool, WorkerContext};
+use crate::parallel::{Barrier, ExclusiveCells, ThreadPool, WorkerContext};
 use crate::simd::AlignedVec;
 use crate::trace::{self, SpanKind};
 use crate::try_alloc::CORE_ENTRIES;
@@ -51,9 +51,10 @@ impl FitInputs<'_> {
             &mut model.modes,
             &mut model.matrices,
         )?;
-        let replicas: Vec<_> = (0..self.blocks_per_stratum())
-            .map(|_| BlockReplicas::new(self.plan, &parameters).map(RwLock::new))
+        let replicas: Vec<BlockReplicas> = (0..self.blocks_per_stratum())
+            .map(|_| BlockReplicas::new(self.plan, &parameters))
             .collect::<Result<_>>()?;
+        let replicas = ExclusiveCells::new(replicas);
         let threads = pool.threads().min(self.max_task_count());
         let run = EpochRun::new(
             self,
@@ -63,7 +64,7 @@ impl FitInputs<'_> {
             &settings,
             interval,
             threads,
-        );
+        )?;
         for result in pool.run(threads, |worker| run.run_thread(&worker))? {
             result?;
         }
@@ -83,18 +84,16 @@ struct EpochRun<'a> {
     inputs: &'a FitInputs<'a>,
     layout: &'a CoreLayout,
     parameters: &'a Parameters<'a>,
-    replicas: &'a [RwLock<BlockReplicas>],
+    replicas: &'a ExclusiveCells<BlockReplicas>,
     settings: &'a EpochSettings<'a>,
     /// For a tensor in conflict-free classes.
     class_runner: Option<ClassGroupRunner<'a>>,
     threads: usize,
     barrier: Barrier,
     tasks: RoundTasks,
-    /// For each tensor block, the number of entries of its batches in this epoch.
-    batch_lens: Vec<AtomicU32>,
-    merge_tasks: Vec<MergeTask>,
-    /// Index of the next merge task.
-    next_merge_task: AtomicUsize,
+    /// For each tensor block, the batches that it can have.
+    batch_limits: Vec<TensorBatchLimit>,
+    merge_tasks: MergeTasks,
     max_passes: usize,
     /// Pass `number` is at index `number % 2`. The other is the previous pass, or the next one while it is created.
     passes: [RwLock<PartialPass>; 2],
@@ -116,11 +115,11 @@ impl<'a> EpochRun<'a> {
         inputs: &'a FitInputs<'a>,
         layout: &'a CoreLayout,
         parameters: &'a Parameters<'a>,
-        replicas: &'a [RwLock<BlockReplicas>],
+        replicas: &'a ExclusiveCells<BlockReplicas>,
         settings: &'a EpochSettings<'a>,
         interval: MergeInterval,
         threads: usize,
-    ) -> Self {
+    ) -> Result<Self> {
         let blocking = &inputs.plan.blocking;
         let max_passes = max_passes_per_epoch(inputs.data, inputs.plan, inputs.options);
         let first_pass = new_pass(inputs, settings, 0, &interval, max_passes);
@@ -142,11 +141,10 @@ impl<'a> EpochRun<'a> {
                 blocking.axes,
                 blocking.parts_per_axis,
             ),
-            batch_lens: (0..inputs.data.tensor.blocks().len())
-                .map(|_| AtomicU32::new(0))
+            batch_limits: (0..inputs.data.tensor.blocks().len())
+                .map(|_| TensorBatchLimit::default())
                 .collect(),
-            merge_tasks: merge_tasks(inputs.plan, parameters),
-            next_merge_task: AtomicUsize::new(0),
+            merge_tasks: MergeTasks::new(inputs.plan, parameters)?,
             max_passes,
             passes: [first_pass, PartialPass::default()].map(RwLock::new),
             progress: Mutex::new(Progress {
@@ -162,7 +160,7 @@ impl<'a> EpochRun<'a> {
         };
         run.penalize_core(&run.pass(0), &mut run.progress());
         run.prepare_stratum(&run.pass(0), 0);
-        run
+        Ok(run)
     }
 
     fn into_progress(self) -> Progress {
@@ -245,7 +243,7 @@ impl<'a> EpochRun<'a> {
                 epoch: self.settings,
                 pass: &pass,
                 tasks: &self.tasks,
-                batch_lens: &self.batch_lens,
+                batch_limits: &self.batch_limits,
                 stop: worker.stop,
             };
             // A pass with class groups has no strata that share a merge, so `position` is also the index of the stratum.
@@ -327,7 +325,7 @@ impl<'a> EpochRun<'a> {
         let all_run = self
             .tasks
             .run(rounds, task_count, thread, threads, |round, task| {
-                context.run_task(strata, round, task, stop, scratch)
+                context.run_task(strata, round, position, task, stop, scratch)
             })?;
         if !all_run {
             self.barrier.cancel();
@@ -338,22 +336,21 @@ impl<'a> EpochRun<'a> {
             self.prepare_stratum(context.pass, position + 1);
             stop()
         });
-        if !proceed || !matches!(strata[0], Stratum::TensorBlocks { .. }) {
+        if !proceed || !strata[0].has_tensor_blocks() {
             return Ok(proceed);
         }
         let merge = trace::span(SpanKind::Merge);
         let weights = context.delta_weights(position);
-        run_shared_tasks(&self.next_merge_task, self.merge_tasks.len(), |t| {
-            context.merge(self.merge_tasks[t], weights)
-        })?;
+        context.merge_replicas(&self.merge_tasks, weights)?;
         drop(merge);
         Ok(self.wait(|| {
             // Replicas are incomplete after a stop.
             if stop() {
                 return true;
             }
-            self.next_merge_task.store(0, Ordering::Relaxed);
-            self.progress().statistics.add_replicas(self.replicas);
+            self.merge_tasks.reset();
+            let replicas = self.replicas.borrow_all();
+            self.progress().statistics.add_replicas(replicas.iter());
             stop()
         }))
     }

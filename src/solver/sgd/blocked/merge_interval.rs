@@ -4,8 +4,6 @@
 //! replicas must be merged before they diverge, and often while the error still falls fast. An epoch therefore consists of
 //! one or more partial passes over all strata, each with a fraction of every block's entries.
 
-use std::sync::RwLock;
-
 use super::plan::BlockingPlan;
 use super::replica_divergence::prediction_variance;
 use super::replicas::BlockReplicas;
@@ -23,11 +21,25 @@ const HIGH_DIVERGENCE: f64 = 0.006;
 /// Divergence below which replicas are merged less often.
 const LOW_DIVERGENCE: f64 = 0.0035;
 
-/// Relative decrease of the mean squared error per pass above which replicas are merged more often.
-const FAST_DECREASE: f64 = 0.01;
+/// Relative decreases of the mean squared error per pass that shorten and lengthen the interval.
+struct DecreaseLimits {
+    /// Above, replicas are merged more often.
+    fast: f64,
+    /// Below, replicas are merged less often.
+    slow: f64,
+}
 
-/// Relative decrease below which replicas are merged less often.
-const SLOW_DECREASE: f64 = 0.003;
+/// While a block has many entries between two merges, which then cost little.
+const LONG_INTERVAL: DecreaseLimits = DecreaseLimits {
+    fast: 0.01,
+    slow: 0.003,
+};
+
+/// For short intervals, whose merges cost as much as the updates between them.
+const SHORT_INTERVAL: DecreaseLimits = DecreaseLimits {
+    fast: 0.03,
+    slow: 0.01,
+};
 
 /// Factors by which the number of passes grows and shrinks.
 const PASS_GROWTH: usize = 4;
@@ -38,6 +50,13 @@ const MAX_PASSES_WITH_PRIOR_MEAN: usize = 2;
 
 /// Entries that a block should process between two merges.
 const MIN_ENTRIES_BETWEEN_MERGES: usize = 128;
+
+/// Multiple of that number from which on an interval is long.
+const LONG_INTERVAL_FACTOR: usize = 4;
+
+/// Entries of a block between two measurements of its curvature, and of the divergence of its replicas. Each measurement takes
+/// as long as the updates of about a hundred entries.
+pub(super) const ENTRIES_PER_MEASUREMENT: usize = 1024;
 
 /// Entries that the classes of a pass should have on average.
 const MIN_CLASS_ENTRIES_PER_PASS: usize = 4096;
@@ -78,7 +97,7 @@ impl From<MergeInterval> for BlockedState {
 pub(super) struct PassStatistics {
     /// Sum over merges of the variance of predictions between replicas.
     divergence: f64,
-    /// Number of merges.
+    /// Number of these merges.
     merges: f64,
     /// Weighted sum of squared errors.
     pub squared_error: f64,
@@ -95,18 +114,17 @@ impl PassStatistics {
     }
 
     /// Adds the measurements of all blocks at a merge.
-    pub(super) fn add_replicas(&mut self, replicas: &[RwLock<BlockReplicas>]) {
-        let replicas: Vec<_> = replicas
-            .iter()
-            .map(|r| r.read().unwrap_or_else(|e| e.into_inner()))
-            .collect();
-        let predictions: Vec<&[f32]> = replicas
-            .iter()
-            .map(|r| r.sample_predictions.as_slice())
-            .collect();
-        self.divergence += prediction_variance(&predictions);
-        self.merges += 1.0;
-        for block in &replicas {
+    pub(super) fn add_replicas<'a>(
+        &mut self,
+        replicas: impl Iterator<Item = &'a BlockReplicas> + Clone,
+    ) {
+        let predictions = replicas.clone().map(|r| r.sample_predictions.as_slice());
+        let predictions: Vec<&[f32]> = predictions.collect();
+        if !predictions[0].is_empty() {
+            self.divergence += prediction_variance(&predictions);
+            self.merges += 1.0;
+        }
+        for block in replicas {
             self.squared_error += block.squared_error;
             self.total_weight += block.total_weight;
         }
@@ -148,13 +166,21 @@ impl MergeInterval {
     /// Adapts the interval after a pass: shorter if replicas diverged or the error fell fast, longer if neither.
     pub(super) fn adapt(&mut self, pass: &PassStatistics, max_passes: usize) {
         let error = (pass.squared_error / pass.total_weight).max(f64::MIN_POSITIVE);
-        let divergence = pass.divergence / pass.merges / error;
+        let divergence = pass.divergence / pass.merges.max(1.0) / error;
         let decrease = 1.0 - error / self.last_error;
         (self.last_error, self.last_divergence) = (error, divergence);
         let passes = self.passes_per_epoch.min(max_passes);
-        if divergence > HIGH_DIVERGENCE || decrease > FAST_DECREASE {
+        let max_long = (max_passes / LONG_INTERVAL_FACTOR).max(1);
+        let slow = if passes > max_long {
+            SHORT_INTERVAL.slow
+        } else {
+            LONG_INTERVAL.slow
+        };
+        if divergence > HIGH_DIVERGENCE || decrease > SHORT_INTERVAL.fast {
             self.passes_per_epoch = (passes * PASS_GROWTH).min(max_passes);
-        } else if divergence < LOW_DIVERGENCE && decrease < SLOW_DECREASE {
+        } else if decrease > LONG_INTERVAL.fast && passes < max_long {
+            self.passes_per_epoch = (passes * PASS_GROWTH).min(max_long);
+        } else if divergence < LOW_DIVERGENCE && decrease < slow {
             self.passes_per_epoch = (passes / PASS_SHRINKAGE).max(1);
         }
     }

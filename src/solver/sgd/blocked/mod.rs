@@ -11,9 +11,9 @@
 //!   different parts of every cut mode (`BlockingPlan::block`, `strata`). Matrices and graphs that no tensor block covers have
 //!   strata of their own.
 //! - The core, the rows of uncut modes and the columns of small matrices are *replicated* for every block (`replicas`) and merged
-//!   after one or more strata (`merge`), as if the blocks had been processed one after the other: the blocks' deltas are
-//!   added along flat directions of the loss, and averaged, or reduced to that of one block, along steep ones (`curvature`,
-//!   `curvature_basis`, `core_merge`, `row_merge`).
+//!   after one or more strata (`merge`, `core_merge`, `row_merge`). A merge estimates what the blocks would have given one after
+//!   the other. Along flat directions of the loss it adds their deltas; along steep directions it takes the mean of the deltas,
+//!   or that of one block (`curvature`, `curvature_basis`).
 //! - An *epoch* is one or more *partial passes* over all strata (`pass`). The more replicas diverge, the more passes there are, and
 //!   the shorter is the interval between merges (`merge_interval`, `replica_divergence`).
 //! - If hardly any two entries share a row, entries are in *conflict-free classes* instead of blocks: only the core is
@@ -28,8 +28,8 @@
 //! - A column of a large matrix on a cut mode: the thread that runs the block with the column's part. Such columns are cut
 //!   along another axis than the rows (`other_axis` in `plan`), so a tensor block has one part of each.
 //! - A row of an uncut mode, or a replicated column: during a stratum no thread writes it, because every block updates its
-//!   own replica. During the merge, the thread that merges the row's part owns it. The core is replicated too; one thread
-//!   merges all of it.
+//!   own replica ([`ExclusiveCells`](crate::parallel::ExclusiveCells)). During the merge, the thread that merges the row's part
+//!   owns it. The core is replicated too: threads sum the deltas of its parts, and the last of them merges all of it.
 //! - A row or column of a matrix or graph with strata of its own: the thread that runs the pair of its row part and its column
 //!   part.
 //! - In conflict-free classes: the thread that takes the block whose entries have the row.

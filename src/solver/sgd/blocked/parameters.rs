@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::kernel::{CoreLayout, ExclusiveRows, RowPartition};
 use crate::model::{ModelMatrix, ModelMode};
 
-/// Parts of the core. One thread merges the whole core, so their number matters little.
-const CORE_PARTS: usize = 4;
+/// Parts of the core, whose replicas different threads sum.
+const CORE_PARTS: usize = 16;
 
 /// The parameters of the model during an epoch.
 pub(super) struct Parameters<'a> {

@@ -5,7 +5,7 @@ use super::context::PartialPass;
 use super::curvature_basis::EntryCounts;
 use super::epoch_settings::EpochSettings;
 use super::fit_inputs::FitInputs;
-use super::merge_interval::{MergeInterval, UNITS_PER_BLOCK};
+use super::merge_interval::{ENTRIES_PER_MEASUREMENT, MergeInterval, UNITS_PER_BLOCK};
 use super::plan::MatrixPlacement;
 use super::strata::{MatrixStrata, Stratum, TensorStrata, merge_runs, shuffled_strata};
 use crate::solver::stream_ids;
@@ -58,6 +58,12 @@ pub(super) fn new_pass(
         } else {
             let merges = merge_runs(&strata, plan.strata_per_merge).count();
             merges - MAX_EQUAL_MERGES.min(merges.div_ceil(2))
+        },
+        // Merges are counted together with the strata of matrices: with those, any merge may be the only one that counts.
+        merges_per_measurement: if strata.iter().all(Stratum::has_tensor_blocks) {
+            (ENTRIES_PER_MEASUREMENT as f32 / entries.per_replica).max(1.0) as usize
+        } else {
+            1
         },
         strata,
     }

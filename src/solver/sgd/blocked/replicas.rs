@@ -48,7 +48,7 @@ pub(super) struct BlockReplicas {
     pub squared_error: f64,
     /// Sum of the weights of these entries.
     pub total_weight: f64,
-    /// Predictions of the divergence sample with these replicas.
+    /// Predictions of the divergence sample with these replicas; none if the divergence is not measured.
     pub sample_predictions: Vec<f32>,
 }
 
@@ -79,6 +79,7 @@ impl BlockReplicas {
     /// Copies the current parameters and resets all counts and sums.
     pub(super) fn load(&mut self, parameters: &Parameters<'_>) {
         (self.squared_error, self.total_weight) = (0.0, 0.0);
+        self.sample_predictions.clear();
         self.core.load(&parameters.core);
         for (replica, rows) in self.modes.iter_mut().zip(&parameters.factors) {
             replica.iter_mut().for_each(|r| r.load(rows));

@@ -3,8 +3,10 @@
 // One index runs over several arrays.
 #![allow(clippy::needless_range_loop)]
 
-use super::curvature_basis::{CurvatureBasis, EntryCounts, MergeScratch, remaining_fraction};
+use super::curvature_basis::{CURVATURE_SAFETY_FACTOR, CurvatureBasis, EntryCounts, MergeScratch};
 use super::replicas::Replica;
+use crate::kernel::decayed_sum;
+use crate::simd::Level;
 
 /// The weights of the blocks' deltas along a direction. Their sum is the same in both cases
 /// ([`merge_factor`](super::curvature_basis::merge_factor)).
@@ -18,32 +20,43 @@ pub(super) enum DeltaWeights {
 
 /// Merges rows of one factor.
 pub(super) struct RowMerge<'a> {
+    level: Level,
     basis: &'a CurvatureBasis,
     /// The learning rate, times the fraction of the counted entries that were processed.
     eta: f32,
     weights: DeltaWeights,
-    /// The directions as columns; empty if they are the coordinate axes.
-    transposed: Vec<f32>,
-    /// For each direction, the weighted sum of deltas.
-    sums: Vec<f32>,
     delta: Vec<f32>,
+    /// For each replica that saw the row, its number of entries.
+    counts: Vec<f32>,
+    /// For each of them, its delta.
+    deltas: Vec<f32>,
+    /// For each of them, the components of its delta along the directions.
+    components: Vec<f32>,
+    /// For each direction, how fast an entry makes a row forget earlier deltas.
+    rates: Vec<f32>,
+    /// For each direction, the weighted sum of components.
+    sums: Vec<f32>,
     scratch: MergeScratch,
 }
 
 impl<'a> RowMerge<'a> {
-    pub(super) fn new(basis: &'a CurvatureBasis, eta: f32, weights: DeltaWeights) -> RowMerge<'a> {
-        let n = basis.rank;
-        let transposed = match basis.directions.as_slice() {
-            [] => Vec::new(),
-            directions => (0..n * n).map(|k| directions[k % n * n + k / n]).collect(),
-        };
+    pub(super) fn new(
+        level: Level,
+        basis: &'a CurvatureBasis,
+        eta: f32,
+        weights: DeltaWeights,
+    ) -> RowMerge<'a> {
         RowMerge {
+            level,
             basis,
             eta,
             weights,
-            transposed,
-            sums: vec![0.0; n],
             delta: Vec::new(),
+            counts: Vec::new(),
+            deltas: Vec::new(),
+            components: Vec::new(),
+            rates: Vec::new(),
+            sums: Vec::new(),
             scratch: MergeScratch::default(),
         }
     }
@@ -81,50 +94,49 @@ impl<'a> RowMerge<'a> {
         current: &[f32],
         penalty: f32,
     ) -> Option<()> {
-        let n = self.basis.rank;
-        let (sums, delta) = (&mut self.sums[..n], &mut self.delta[..current.len()]);
-        let (curvature, current) = (&self.basis.curvature[..n], &current[..delta.len()]);
-        sums.fill(0.0);
-        let mut seen = false;
+        self.read_deltas(replicas, first, row, current);
+        let components = match &self.basis.rotation {
+            None => &self.deltas,
+            Some(rotation) => {
+                self.components.resize(self.deltas.len(), 0.0);
+                rotation.to_basis.apply(&self.deltas, &mut self.components);
+                &self.components
+            }
+        };
+        let scale = CURVATURE_SAFETY_FACTOR * self.eta;
+        self.rates.clear();
+        let rates = self.basis.curvature.iter().map(|c| scale * (c + penalty));
+        self.rates.extend(rates);
+        self.rates.resize(current.len(), 0.0);
+        self.sums.resize(current.len(), 0.0);
+        decayed_sum(
+            self.level,
+            components,
+            &self.counts,
+            &self.rates,
+            &mut self.sums,
+        );
+        match &self.basis.rotation {
+            None => self.delta.copy_from_slice(&self.sums),
+            Some(rotation) => rotation.from_basis.apply(&self.sums, &mut self.delta),
+        }
+        (!self.counts.is_empty()).then_some(())
+    }
+
+    /// Reads the deltas of the replicas that saw the row, in cyclic order from replica `first` on.
+    fn read_deltas(&mut self, replicas: &[&Replica], first: usize, row: usize, current: &[f32]) {
+        self.counts.clear();
+        self.deltas.clear();
         for k in 0..replicas.len() {
             let replica = replicas[(first + k) % replicas.len()];
             let count = replica.entry_counts[row];
-            if count == 0 {
-                continue;
-            }
-            seen = true;
-            let replica = &replica.rows[row * delta.len()..][..delta.len()];
-            for j in 0..delta.len() {
-                delta[j] = replica[j] - current[j];
-            }
-            let steps = self.eta * count as f32;
-            for j in 0..n {
-                sums[j] *= remaining_fraction(steps * (curvature[j] + penalty));
-            }
-            if self.transposed.is_empty() {
-                for j in 0..n {
-                    sums[j] += delta[j];
-                }
-            } else {
-                for (column, &d) in self.transposed.chunks_exact(n).zip(&*delta) {
-                    for j in 0..n {
-                        sums[j] += column[j] * d;
-                    }
-                }
+            if count > 0 {
+                self.counts.push(count as f32);
+                let replica = &replica.rows[row * current.len()..][..current.len()];
+                self.deltas
+                    .extend((0..current.len()).map(|j| replica[j] - current[j]));
             }
         }
-        delta.fill(0.0);
-        if self.transposed.is_empty() {
-            delta[..n].copy_from_slice(sums);
-        } else {
-            let delta = &mut delta[..n];
-            for (direction, &s) in self.basis.directions.chunks_exact(n).zip(&*sums) {
-                for j in 0..n {
-                    delta[j] += direction[j] * s;
-                }
-            }
-        }
-        seen.then_some(())
     }
 }
 
@@ -158,19 +170,16 @@ pub(super) fn sum_deltas(
 
 #[cfg(test)]
 mod tests {
-    use super::super::curvature_basis::CURVATURE_SAFETY_FACTOR;
     use super::*;
     use crate::simd::{AlignedVec, LANES};
 
     const ETA: f32 = 0.01;
 
-    /// Rotated by an angle in the first two coordinates, with different curvature along both directions.
+    /// Two orthogonal directions that are not coordinate axes, with the given curvatures.
     fn basis(curvature: [f32; 2]) -> CurvatureBasis {
-        CurvatureBasis {
-            rank: 2,
-            directions: vec![0.6, 0.8, -0.8, 0.6],
-            curvature: curvature.map(|c| c / CURVATURE_SAFETY_FACTOR).to_vec(),
-        }
+        let directions = vec![0.6, 0.8, -0.8, 0.6];
+        let curvature = curvature.map(|c| c / CURVATURE_SAFETY_FACTOR).to_vec();
+        CurvatureBasis::new(Level::best(), directions, curvature)
     }
 
     /// One row with `rows` as its values in each replica, after `entries` entries.
@@ -188,7 +197,7 @@ mod tests {
 
     fn merged(basis: &CurvatureBasis, replicas: &[Replica], weights: DeltaWeights) -> [f32; 2] {
         let replicas: Vec<&Replica> = replicas.iter().collect();
-        let mut merge = RowMerge::new(basis, ETA, weights);
+        let mut merge = RowMerge::new(Level::best(), basis, ETA, weights);
         let delta = merge.merged_delta(&replicas, 0, &[0.0; LANES], 0.0);
         let delta = delta.expect("there are entries");
         assert!(delta[2..].iter().all(|&x| x == 0.0));
@@ -253,7 +262,7 @@ mod tests {
         let replicas = replicas(&[[1.0, 2.0]; 2], &[0; 2]);
         let replicas: Vec<&Replica> = replicas.iter().collect();
         for weights in [DeltaWeights::Equal, DeltaWeights::Sequential { first: 1 }] {
-            let mut merge = RowMerge::new(&basis, ETA, weights);
+            let mut merge = RowMerge::new(Level::best(), &basis, ETA, weights);
             assert!(
                 merge
                     .merged_delta(&replicas, 0, &[0.0; LANES], 0.0)

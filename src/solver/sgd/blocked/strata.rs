@@ -17,6 +17,12 @@ pub(super) enum Stratum {
     GraphPairs { matrix: usize, round: usize },
 }
 
+impl Stratum {
+    pub(super) fn has_tensor_blocks(&self) -> bool {
+        matches!(self, Stratum::TensorBlocks { .. })
+    }
+}
+
 /// The strata of the tensor before they are put in order.
 pub(super) struct TensorStrata {
     /// Number of strata.
@@ -94,9 +100,8 @@ pub(super) fn merge_runs(
     strata: &[Stratum],
     strata_per_merge: usize,
 ) -> impl Iterator<Item = &[Stratum]> {
-    let is_tensor = |s: &Stratum| matches!(s, Stratum::TensorBlocks { .. });
     strata
-        .chunk_by(move |a, b| is_tensor(a) && is_tensor(b))
+        .chunk_by(|a, b| a.has_tensor_blocks() && b.has_tensor_blocks())
         .flat_map(move |run| run.chunks(strata_per_merge))
 }
 

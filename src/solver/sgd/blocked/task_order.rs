@@ -1,19 +1,14 @@
 //! The distribution of tasks among threads, and the order in which tasks may start.
 
 use crate::error::Result;
-use crate::parallel::stealing_order;
 use crate::parallel::sync::{AtomicUsize, Ordering, spin_loop, yield_now};
+use crate::parallel::{CacheLine, stealing_order};
 
 /// Number of polls before a waiting thread yields its time slice.
 const SPINS_BEFORE_YIELD: usize = if cfg!(loom) { 0 } else { 200 };
 
-/// A counter with cache lines of its own.
-#[derive(Default)]
-#[repr(align(128))]
-struct PaddedCounter(AtomicUsize);
-
-fn counters(count: usize) -> Vec<PaddedCounter> {
-    (0..count).map(|_| PaddedCounter::default()).collect()
+fn counters(count: usize) -> Vec<CacheLine<AtomicUsize>> {
+    (0..count).map(|_| CacheLine::default()).collect()
 }
 
 /// Distributes the tasks of one or more rounds among threads. All rounds have the same number of tasks.
@@ -23,9 +18,9 @@ fn counters(count: usize) -> Vec<PaddedCounter> {
 /// its parts. This cannot deadlock, because threads take all tasks of a round before any of the next.
 pub(super) struct RoundTasks {
     /// For each task, the number of rounds in which a thread took it.
-    taken: Vec<PaddedCounter>,
+    taken: Vec<CacheLine<AtomicUsize>>,
     /// For each axis and part, the number of rounds in which a task with this part finished.
-    finished: Vec<Vec<PaddedCounter>>,
+    finished: Vec<Vec<CacheLine<AtomicUsize>>>,
 }
 
 impl RoundTasks {
@@ -105,7 +100,7 @@ impl RoundTasks {
 /// in its cache; after those it takes tasks of other threads.
 pub(super) struct ContiguousTasks {
     /// For each thread, the number of its tasks that were taken.
-    taken: Vec<PaddedCounter>,
+    taken: Vec<CacheLine<AtomicUsize>>,
 }
 
 impl ContiguousTasks {
