@@ -11,9 +11,8 @@ use crate::problem::{EntryChunk, Problem};
 use crate::progress::Monitor;
 use crate::try_alloc::try_zeroed;
 
-/// Size of the sample of initial biases, per row and at most.
+/// Size of the sample of initial biases.
 const ENTRIES_PER_ROW: f64 = 32.0;
-const MAX_ENTRIES: u64 = 5_000_000;
 
 /// Number of entries per chunk.
 const CHUNK: usize = 1 << 13;
@@ -37,7 +36,7 @@ impl<'a> BiasEntries<'a> {
         pool: &ThreadPool<'_>,
     ) -> Result<BiasEntries<'a>> {
         let (tensor, maps, origin) = (problem.tensor(), problem.row_maps(), problem.mean());
-        let fraction = sample_size(problem, ENTRIES_PER_ROW, MAX_ENTRIES) / problem.count() as f64;
+        let fraction = sample_size(problem, ENTRIES_PER_ROW) / problem.count() as f64;
         let split = (fraction < 1.0).then(|| HoldoutSplit::new(0.0, fraction, seed));
         let is_selected = split.map(|split| move |entry: usize| split.is_training(entry));
         // Chunks of a sample have as many entries as those of all entries.

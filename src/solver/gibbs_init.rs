@@ -11,7 +11,7 @@ use super::cp_to_tucker::compress;
 use super::default_rank::default_rank;
 use super::driver::{Fit, FitMonitor, FitState, Phase, thread_pool};
 use super::holdout_split::HoldoutSplit;
-use super::initial_sample::{MAX_SAMPLE_ENTRIES, sample_size};
+use super::initial_sample::{MAX_SAMPLE_ENTRIES, needed_entries, sample_size};
 use super::input::FitInput;
 use super::observer::{Control, Observer, StopReason};
 use super::reparametrization::column_norms;
@@ -38,6 +38,9 @@ const MAX_RANK: usize = 32;
 /// Where that is more than [`MAX_SAMPLE_ENTRIES`], the chain takes part of the rows of the largest mode, with all their entries
 /// (docs/notes/performance.md, "Initialization").
 const ENTRIES_PER_ROW: f64 = 96.0;
+
+/// Entries of a sample of rows.
+const ROW_SAMPLE_ENTRIES: f64 = 2.5e6;
 
 /// Fraction of the entries that is held out from the chain, of which as large a fraction of its sample measures its error.
 /// Data that would hold out fewer than [`MIN_HOLDOUT_ENTRIES`] holds out none.
@@ -95,7 +98,7 @@ impl GibbsStart {
         } else {
             held_out.max(HOLDOUT_FRACTION)
         };
-        let size = sample_size(problem, ENTRIES_PER_ROW, MAX_SAMPLE_ENTRIES);
+        let size = sample_size(problem, ENTRIES_PER_ROW);
         let measured = held_out.min(HOLDOUT_FRACTION * size / count);
         let used = (size / count).min(1.0 - held_out);
         let split =
@@ -204,9 +207,9 @@ fn largest_component(model: &Model) -> f64 {
 /// [`ENTRIES_PER_ROW`] of the entries that it may take. `held_out` is the fraction of the entries that it must not see.
 fn row_sampling(problem: &Problem<'_>, held_out: f64, seed: u64) -> Option<RowSampling> {
     let (count, max) = (problem.count() as f64, MAX_SAMPLE_ENTRIES as f64);
-    let is_needed = count > max && sample_size(problem, ENTRIES_PER_ROW, u64::MAX) > max;
+    let is_needed = count > max && needed_entries(problem, ENTRIES_PER_ROW) > max;
     is_needed.then(|| RowSampling {
-        row_fraction: max / count,
+        row_fraction: ROW_SAMPLE_ENTRIES / count,
         split: HoldoutSplit::new(held_out, 1.0 - held_out, seed),
         seed,
     })
