@@ -15,7 +15,7 @@ use super::initial_sample::{MAX_SAMPLE_ENTRIES, needed_entries, sample_size};
 use super::input::FitInput;
 use super::observer::{Control, Observer, StopReason};
 use super::reparametrization::column_norms;
-use super::row_sample::{RowSample, RowSampling, with_all_rows};
+use super::row_sample::{RowSample, RowSampling, largest_mode, with_all_rows};
 use super::standardization::Standardization;
 use crate::error::{Error, Result};
 use crate::model::{EpochMetrics, Model};
@@ -204,11 +204,13 @@ fn largest_component(model: &Model) -> f64 {
 }
 
 /// Returns the sample of rows of the largest mode that the chain takes, if all rows would have fewer than
-/// [`ENTRIES_PER_ROW`] of the entries that it may take. `held_out` is the fraction of the entries that it must not see.
+/// [`ENTRIES_PER_ROW`] of the entries that it may take, and those of the sample have more. `held_out` is the fraction of the entries that it must not see.
 fn row_sampling(problem: &Problem<'_>, held_out: f64, seed: u64) -> Option<RowSampling> {
     let (count, max) = (problem.count() as f64, MAX_SAMPLE_ENTRIES as f64);
-    let is_needed = count > max && needed_entries(problem, ENTRIES_PER_ROW) > max;
-    is_needed.then(|| RowSampling {
+    let rows = problem.modes()[largest_mode(problem)].rows().len() as f64;
+    let is_better =
+        needed_entries(problem, ENTRIES_PER_ROW) > max && count >= ENTRIES_PER_ROW * rows;
+    (count > max && is_better).then(|| RowSampling {
         row_fraction: ROW_SAMPLE_ENTRIES / count,
         split: HoldoutSplit::new(held_out, 1.0 - held_out, seed),
         seed,

@@ -106,7 +106,7 @@ impl RowSample {
 }
 
 /// Returns the mode with the most rows.
-fn largest_mode(problem: &Problem<'_>) -> usize {
+pub(super) fn largest_mode(problem: &Problem<'_>) -> usize {
     let rows = |&n: &usize| problem.modes()[n].rows().len();
     (0..problem.order()).max_by_key(rows).unwrap_or(0)
 }
