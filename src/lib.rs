@@ -4,12 +4,12 @@
 //!
 //! - [`error`], [`progress`]: the error type, progress reports and cancellation
 //! - [`trace`]: where the time of a fit goes, for Perfetto
+//! - [`parallel`]: thread pool, pinning, reductions that do not depend on the thread count
 //! - [`simd`], [`kernel`]: vector types and the arithmetic of updates, on slices and pointers alone
 //! - [`mod@format`]: binary COO files, text import, checks, splits
 //! - [`options`]: the one table of fit options
 //! - [`problem`]: a validated tensor with its coupled matrices
 //! - [`model`]: fitted models in memory and on disk
-//! - [`parallel`]: thread pool, pinning, reductions that do not depend on the thread count
 //! - [`solver`]: the algorithms that fit a model to a problem
 //! - [`generate`]: synthetic data with a known model
 //! - [`predict`]: predictions, intervals, errors, export
@@ -39,6 +39,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+pub(crate) mod cache_line;
 #[cfg(test)]
 mod cancellation_tests;
 pub mod discover;

@@ -17,6 +17,8 @@ mod error {
 }
 
 mod blocked;
+#[path = "../../src/cache_line.rs"]
+mod cache_line;
 mod parallel;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

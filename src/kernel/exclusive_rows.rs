@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::entry_block::EntryBlock;
 use super::row_partition::RowPartition;
-use crate::parallel::CacheLine;
+use crate::cache_line::CacheLine;
 use crate::simd::LANES;
 
 /// Rows of floats in borrowed memory, each part of which has one user at a time.

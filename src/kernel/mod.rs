@@ -23,7 +23,7 @@
 //!   `packed_vector`.
 //! - Lock-free updates: `hogwild_update` for tensor entries, `hogwild_pairs` for matrix entries and graph edges. Both walk
 //!   through entries with `hogwild_walk`.
-//! - Row ownership: `row_partition`, `exclusive_rows`; [`hogwild_rows`] and `row_cache` for lock-free rows.
+//! - Row ownership: `row_partition`, `exclusive_rows`, `exclusive_cells`; [`hogwild_rows`] and `row_cache` for lock-free rows.
 //! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `cholesky`, `fiber_sums`, `mode_product`.
 //! - Merges of replicas: `decayed_sum`, `mode_product`.
 //! - `nearest` finds nearest rows; `flops_probe` measures the machine's peak.
@@ -57,6 +57,7 @@ mod entry_chunk;
 mod entry_gradient;
 mod entry_rows;
 mod entry_sort;
+mod exclusive_cells;
 mod exclusive_rows;
 mod fiber_sums;
 mod flops_probe;
@@ -112,6 +113,7 @@ pub(crate) use decayed_sum::{decayed_sum, exp_minus};
 pub(crate) use entry_block::EntryBlock;
 pub use entry_chunk::EntryChunk;
 pub(crate) use entry_sort::SortedChunk;
+pub(crate) use exclusive_cells::ExclusiveCells;
 pub(crate) use exclusive_rows::{ExclusiveRows, PartRefMut, RowsMut};
 pub(crate) use fiber_sums::{Coefficients, add_fiber};
 pub use flops_probe::peak_flops;

@@ -1,7 +1,7 @@
 //! A reusable barrier that can be cancelled.
 
-use super::cache_line::CacheLine;
 use super::sync::{AtomicBool, AtomicUsize, Ordering, panicking, spin_loop, yield_now};
+use crate::cache_line::CacheLine;
 
 /// Number of polls before a waiting thread yields its time slice.
 const SPINS_BEFORE_YIELD: usize = if cfg!(loom) { 0 } else { 200 };

@@ -9,7 +9,6 @@
 //! - `stealing_order`: which tasks a thread takes first.
 //! - `result_slots`: the results of pieces that threads compute in any order.
 //! - `cpu_affinity`, `cpu_topology`: the CPUs that threads are pinned to.
-//! - `exclusive_cells`: values that threads change one by one or read together. `cache_line`: values apart from others in memory.
 //! - `lock`: locks that ignore poisoning.
 //! - `sync`: the primitives of `std` that may be replaced to check the code above.
 //! - `signals`: keeps signals of the host process away from these threads.
@@ -17,10 +16,8 @@
 //! A panic on a worker thread is passed on to the caller after all workers have returned.
 
 mod barrier;
-mod cache_line;
 mod cpu_affinity;
 mod cpu_topology;
-mod exclusive_cells;
 mod lock;
 mod result_slots;
 mod run_ordered;
@@ -33,10 +30,8 @@ mod worker_threads;
 
 pub use crate::progress::StopFlag;
 pub(crate) use barrier::Barrier;
-pub(crate) use cache_line::CacheLine;
 pub(crate) use cpu_affinity::varying_first_cpu;
 pub use cpu_affinity::{available_threads, cpus_for_concurrent_jobs, restrict_to_cpus};
-pub(crate) use exclusive_cells::ExclusiveCells;
 pub(crate) use lock::lock_ignoring_poison;
 pub use run_ordered::run_ordered;
 pub(crate) use signals::with_signals_blocked;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::common::workspace_root;
 
 /// Layers of the library, lowest first. A layer may import only itself and the layers before it.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 23] = [
+    "cache_line",
     "error",
     "nearest_name",
     "progress",
@@ -15,6 +16,7 @@ const LAYERS: [&str; 22] = [
     "trace",
     "try_alloc",
     "value_range",
+    "parallel",
     "simd",
     "kernel",
     "linalg",
@@ -22,7 +24,6 @@ const LAYERS: [&str; 22] = [
     "options",
     "problem",
     "model",
-    "parallel",
     "solver",
     "generate",
     "predict",

@@ -3,8 +3,6 @@
 #[allow(dead_code)]
 #[path = "../../../src/parallel/barrier.rs"]
 pub mod barrier;
-#[path = "../../../src/parallel/cache_line.rs"]
-pub mod cache_line;
 #[path = "../../../src/parallel/lock.rs"]
 pub mod lock;
 #[path = "../../../src/parallel/stealing_order.rs"]
@@ -12,7 +10,6 @@ mod stealing_order;
 #[path = "../../../src/parallel/worker_threads.rs"]
 pub mod worker_threads;
 
-pub(crate) use cache_line::CacheLine;
 pub(crate) use stealing_order::stealing_order;
 
 /// Replaces the primitives of `std`.

@@ -28,7 +28,7 @@
 //! - A column of a large matrix on a cut mode: the thread that runs the block with the column's part. Such columns are cut
 //!   along another axis than the rows (`other_axis` in `plan`), so a tensor block has one part of each.
 //! - A row of an uncut mode, or a replicated column: during a stratum no thread writes it, because every block updates its
-//!   own replica ([`ExclusiveCells`](crate::parallel::ExclusiveCells)). During the merge, the thread that merges the row's part
+//!   own replica ([`ExclusiveCells`](crate::kernel::ExclusiveCells)). During the merge, the thread that merges the row's part
 //!   owns it. The core is replicated too: threads sum the deltas of its parts, and the last of them merges all of it.
 //! - A row or column of a matrix or graph with strata of its own: the thread that runs the pair of its row part and its column
 //!   part.

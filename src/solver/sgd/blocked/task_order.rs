@@ -1,8 +1,9 @@
 //! The distribution of tasks among threads, and the order in which tasks may start.
 
+use crate::cache_line::CacheLine;
 use crate::error::Result;
+use crate::parallel::stealing_order;
 use crate::parallel::sync::{AtomicUsize, Ordering, spin_loop, yield_now};
-use crate::parallel::{CacheLine, stealing_order};
 
 /// Number of polls before a waiting thread yields its time slice.
 const SPINS_BEFORE_YIELD: usize = if cfg!(loom) { 0 } else { 200 };

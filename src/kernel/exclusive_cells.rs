@@ -5,7 +5,7 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::cache_line::CacheLine;
+use crate::cache_line::CacheLine;
 
 /// Values that are either changed, each by one thread at a time, or read by any number of threads. A conflicting borrow panics and
 /// never blocks: the schedule of the threads excludes it. To borrow all values for reading is one change of shared memory;
