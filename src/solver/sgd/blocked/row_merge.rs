@@ -125,18 +125,22 @@ impl<'a> RowMerge<'a> {
 
     /// Reads the deltas of the replicas that saw the row, in cyclic order from replica `first` on.
     fn read_deltas(&mut self, replicas: &[&Replica], first: usize, row: usize, current: &[f32]) {
+        let stride = current.len();
         self.counts.clear();
-        self.deltas.clear();
+        self.deltas.resize(replicas.len() * stride, 0.0);
         for k in 0..replicas.len() {
             let replica = replicas[(first + k) % replicas.len()];
             let count = replica.entry_counts[row];
             if count > 0 {
+                let delta = &mut self.deltas[self.counts.len() * stride..][..stride];
+                let replica = &replica.rows[row * stride..][..stride];
+                for j in 0..stride {
+                    delta[j] = replica[j] - current[j];
+                }
                 self.counts.push(count as f32);
-                let replica = &replica.rows[row * current.len()..][..current.len()];
-                self.deltas
-                    .extend((0..current.len()).map(|j| replica[j] - current[j]));
             }
         }
+        self.deltas.truncate(self.counts.len() * stride);
     }
 }
 
