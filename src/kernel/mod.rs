@@ -122,7 +122,7 @@ pub(crate) use graph_update::Edges;
 pub(crate) use hogwild_pairs::{update_graph_edges, update_matrix_entries};
 pub(crate) use hogwild_update::{HogwildKernel, WalkOutcome};
 pub(crate) use hogwild_walk::{EntryWalk, HogwildSettings};
-pub(crate) use mode_csr::{CooSlices, ModeCsr};
+pub(crate) use mode_csr::{CooSlices, ModeCsr, RowGroup};
 pub(crate) use mode_product::{ModeProducts, RowProducts};
 pub(crate) use nearest::{Lanes, nearest};
 pub(crate) use normal_equations::{BiasedRow, NormalEquations};

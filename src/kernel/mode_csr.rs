@@ -9,7 +9,7 @@ use crate::try_alloc::{try_to_vec, try_with_capacity, try_zeroed};
 /// Number of entries between two polls for a cancellation. Each takes a few memory accesses that miss the cache.
 const ENTRIES_PER_POLL: usize = 1 << 20;
 
-/// Number of groups of rows that are sorted one after the other, so that only the records of one group have further copies.
+/// Number of groups of rows that are sorted on their own, so that only the records of the groups at hand have further copies.
 const ROW_GROUPS: usize = 8;
 
 /// Entries in coordinate form, borrowed: the input of [`ModeCsr::new`].
@@ -31,6 +31,7 @@ pub(crate) struct CooSlices<'a> {
 /// neighbouring entries share most of their rows. [`ModeCsr::new`] checks every row index against the
 /// number of rows of its mode; kernels rely on that.
 pub(crate) struct ModeCsr {
+    mode: usize,
     /// The other modes, in the order in which an entry record stores its rows.
     other_modes: Vec<usize>,
     /// Number of rows of each of [`Self::other_modes`].
@@ -43,12 +44,37 @@ pub(crate) struct ModeCsr {
     weights: Vec<f32>,
 }
 
+/// The entries of a group of rows of a [`ModeCsr`], to be filled in.
+pub(crate) struct RowGroup<'a> {
+    mode: usize,
+    other_modes: &'a [usize],
+    rows: Range<usize>,
+    records: &'a mut [u32],
+    weights: &'a mut [f32],
+}
+
 impl ModeCsr {
     /// Groups `entries` by their row of `mode`, by stable radix sorts: O(order * (entries + rows)).
     ///
     /// # Panics
     /// If the slices disagree in length or a row index is out of range.
     pub(crate) fn new(
+        mode: usize,
+        entries: CooSlices<'_>,
+        monitor: &dyn Monitor,
+    ) -> Result<ModeCsr> {
+        let mut csr = ModeCsr::with_row_starts(mode, entries, monitor)?;
+        for mut group in csr.row_groups() {
+            group.fill(entries, monitor)?;
+        }
+        Ok(csr)
+    }
+
+    /// Counts the entries of each row. All of [`Self::row_groups`] are then to be filled with the same entries.
+    ///
+    /// # Panics
+    /// If the slices disagree in length or a row index is out of range.
+    pub(crate) fn with_row_starts(
         mode: usize,
         entries: CooSlices<'_>,
         monitor: &dyn Monitor,
@@ -87,85 +113,49 @@ impl ModeCsr {
             first: 0,
         };
         let row_starts = key.bucket_starts(rows, row_counts[mode], monitor)?;
-        let mut csr = ModeCsr {
-            records: try_with_capacity(values.len() * order, "indices")?,
-            weights: try_with_capacity(weights.len(), "entries")?,
+        Ok(ModeCsr {
+            mode,
+            records: try_zeroed(values.len() * order, "indices")?,
+            weights: try_zeroed(weights.len(), "entries")?,
             other_row_counts: other_modes.iter().map(|&m| row_counts[m]).collect(),
             other_modes,
             row_starts,
-        };
-        // Each group counts the rows of all modes.
-        let max_rows = row_counts.iter().max().copied().unwrap_or(0);
-        let has_groups = values.len() >= ROW_GROUPS * max_rows;
-        let groups = if has_groups { ROW_GROUPS } else { 1 };
-        let mut first = 0;
-        for group in 1..=groups {
-            let entries_before = group * values.len() / groups;
-            let end = csr
-                .row_starts
-                .partition_point(|&start| start < entries_before);
-            let end = if group < groups {
-                end.max(first)
-            } else {
-                csr.row_count()
-            };
-            csr.append_rows(first..end, mode, &entries, monitor)?;
-            first = end;
-        }
-        Ok(csr)
+        })
     }
 
-    /// Sorts the entries of a range of rows and appends them.
-    fn append_rows(
-        &mut self,
-        range: Range<usize>,
-        mode: usize,
-        entries: &CooSlices<'_>,
-        monitor: &dyn Monitor,
-    ) -> Result<()> {
-        let CooSlices {
-            row_counts,
-            rows,
-            values,
-            weights,
-        } = *entries;
-        let (order, is_weighted) = (row_counts.len(), !weights.is_empty());
-        // While they are sorted, records also have their row of `mode` and the bits of their weight, behind the value.
-        let width = order + 1 + usize::from(is_weighted);
-        let count = self.row_starts[range.end] - self.row_starts[range.start];
-        let mut sorted: Vec<u32> = try_with_capacity(count * width, "indices")?;
-        for (i, entry) in rows.chunks_exact(order).enumerate() {
-            if i % ENTRIES_PER_POLL == 0 {
-                check_cancelled(monitor)?;
-            }
-            if !range.contains(&(entry[mode] as usize)) {
-                continue;
-            }
-            sorted.extend(self.other_modes.iter().map(|&m| entry[m]));
-            sorted.extend([values[i].to_bits(), entry[mode]]);
-            if is_weighted {
-                sorted.push(weights[i].to_bits());
-            }
-        }
-        // Least significant mode first: each counting sort keeps the order of the passes before it.
-        let other_modes = self.other_modes.iter().map(|&m| 0..row_counts[m]);
-        let slots = (0..order - 1).zip(other_modes).rev();
-        for (slot, keys) in slots.chain([(order, range)]) {
-            let key = RecordKey {
-                width,
-                slot,
-                first: keys.start,
+    /// Divides the rows into groups with about the same number of entries.
+    pub(crate) fn row_groups(&mut self) -> Vec<RowGroup<'_>> {
+        let (count, row_count, width) = (self.len(), self.row_count(), self.other_modes.len() + 1);
+        // Each group counts the rows of all modes.
+        let max_rows = self.other_row_counts.iter().copied().max().unwrap_or(0);
+        let has_groups = count >= ROW_GROUPS * max_rows.max(row_count);
+        let group_count = if has_groups { ROW_GROUPS } else { 1 };
+        let row_starts = &self.row_starts;
+        let (mut records, mut weights) = (&mut self.records[..], &mut self.weights[..]);
+        let mut groups = Vec::new();
+        let mut first = 0;
+        for k in 1..=group_count {
+            let end = row_starts.partition_point(|&start| start < k * count / group_count);
+            let end = if k < group_count {
+                end.max(first)
+            } else {
+                row_count
             };
-            let starts = key.bucket_starts(&sorted, keys.len(), monitor)?;
-            sorted = key.sort(&sorted, &starts, monitor)?;
+            let entries = row_starts[end] - row_starts[first];
+            let of_group;
+            (of_group, records) = records.split_at_mut(entries * width);
+            let weights_of_group;
+            (weights_of_group, weights) = weights.split_at_mut(entries.min(weights.len()));
+            groups.push(RowGroup {
+                mode: self.mode,
+                other_modes: &self.other_modes,
+                rows: first..end,
+                records: of_group,
+                weights: weights_of_group,
+            });
+            first = end;
         }
-        for record in sorted.chunks_exact(width) {
-            self.records.extend_from_slice(&record[..order]);
-            if is_weighted {
-                self.weights.push(f32::from_bits(record[order + 1]));
-            }
-        }
-        Ok(())
+        groups
     }
 
     /// The other modes, in the order in which [`ModeCsr::other_rows`] returns an entry's rows.
@@ -257,6 +247,56 @@ impl ModeCsr {
     pub(crate) fn value(&self, entry: usize) -> f32 {
         let width = self.other_modes.len() + 1;
         f32::from_bits(self.records[(entry + 1) * width - 1])
+    }
+}
+
+impl RowGroup<'_> {
+    /// Sorts the entries of the group's rows among all `entries`.
+    pub(crate) fn fill(&mut self, entries: CooSlices<'_>, monitor: &dyn Monitor) -> Result<()> {
+        let CooSlices {
+            row_counts,
+            rows,
+            values,
+            weights,
+        } = entries;
+        let (order, is_weighted) = (row_counts.len(), !weights.is_empty());
+        // While they are sorted, records also have their row of `mode` and the bits of their weight, behind the value.
+        let width = order + 1 + usize::from(is_weighted);
+        let count = self.records.len() / order;
+        let mut sorted: Vec<u32> = try_with_capacity(count * width, "indices")?;
+        for (i, entry) in rows.chunks_exact(order).enumerate() {
+            if i % ENTRIES_PER_POLL == 0 {
+                check_cancelled(monitor)?;
+            }
+            if !self.rows.contains(&(entry[self.mode] as usize)) {
+                continue;
+            }
+            sorted.extend(self.other_modes.iter().map(|&m| entry[m]));
+            sorted.extend([values[i].to_bits(), entry[self.mode]]);
+            if is_weighted {
+                sorted.push(weights[i].to_bits());
+            }
+        }
+        // Least significant mode first: each counting sort keeps the order of the passes before it.
+        let other_modes = self.other_modes.iter().map(|&m| 0..row_counts[m]);
+        let slots = (0..order - 1).zip(other_modes).rev();
+        for (slot, keys) in slots.chain([(order, self.rows.clone())]) {
+            let key = RecordKey {
+                width,
+                slot,
+                first: keys.start,
+            };
+            let starts = key.bucket_starts(&sorted, keys.len(), monitor)?;
+            sorted = key.sort(&sorted, &starts, monitor)?;
+        }
+        let records = self.records.chunks_exact_mut(order);
+        for (record, from) in records.zip(sorted.chunks_exact(width)) {
+            record.copy_from_slice(&from[..order]);
+        }
+        for (weight, from) in self.weights.iter_mut().zip(sorted.chunks_exact(width)) {
+            *weight = f32::from_bits(from[order + 1]);
+        }
+        Ok(())
     }
 }
 

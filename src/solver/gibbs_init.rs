@@ -203,8 +203,9 @@ fn largest_component(model: &Model) -> f64 {
     sizes.into_iter().fold(0.0, f64::max)
 }
 
-/// Returns the sample of rows of the largest mode that the chain takes, if all rows would have fewer than
-/// [`ENTRIES_PER_ROW`] of the entries that it may take, and those of the sample have more. `held_out` is the fraction of the entries that it must not see.
+/// Returns the sample of rows of the largest mode that the chain takes: if a random sample of [`MAX_SAMPLE_ENTRIES`] would have
+/// fewer than [`ENTRIES_PER_ROW`] entries per row, and the rows of the largest mode have that many. The chain must not see a
+/// fraction `held_out` of the entries.
 fn row_sampling(problem: &Problem<'_>, held_out: f64, seed: u64) -> Option<RowSampling> {
     let (count, max) = (problem.count() as f64, MAX_SAMPLE_ENTRIES as f64);
     let rows = problem.modes()[largest_mode(problem)].rows().len() as f64;

@@ -88,11 +88,11 @@ impl Algorithm for RowwiseSolver {
     }
 
     fn finish(&mut self, model: &mut Model, context: &FitContext<'_>) -> Result<()> {
+        if !self.is_gibbs() {
+            return canonical_form(model, &context.options, context.pool.monitor());
+        }
+        // A posterior sample is returned as it is.
         match context.purpose {
-            _ if !self.is_gibbs() => {
-                canonical_form(model, &context.options, context.pool.monitor())
-            }
-            // A posterior sample is returned as it is.
             Purpose::Result => self.add_last_sample(model, &context.pool),
             Purpose::StartingValues => self.round_last_sweep(model),
         }

@@ -1,6 +1,6 @@
 //! The inputs of a sweep: entries grouped by row, matrices, graphs, penalties and settings.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::core_layout::permute_core;
 use super::core_sums::CoreSums;
@@ -13,9 +13,9 @@ use super::spectral::UnfoldingGram;
 use super::update::Update;
 use super::value_scaling::ValueScaling;
 use crate::error::Result;
-use crate::kernel::{CooSlices, CoreKind, CoreShape, ModeCsr, OtherMode, Partials};
+use crate::kernel::{CooSlices, CoreKind, CoreShape, ModeCsr, OtherMode, Partials, RowGroup};
 use crate::model::{FactorMatrix, Model};
-use crate::parallel::ThreadPool;
+use crate::parallel::{ThreadPool, lock_ignoring_poison};
 use crate::simd::Level;
 use crate::solver::full_matrix::FullMatrix;
 use crate::sort::stable_sort_by_key;
@@ -111,9 +111,7 @@ impl RowwiseProblem {
         pool: &ThreadPool<'_>,
     ) -> Result<RowwiseProblem> {
         let order = tensor.row_counts.len();
-        let stop = pool.stop();
-        let group = |(): &mut (), n| ModeCsr::new(n, tensor, stop);
-        let by_mode: Vec<ModeCsr> = pool.try_map(order, || Ok(()), group)?;
+        let by_mode = group_by_modes(tensor, pool)?;
         let (mut matrices, mut graphs) = (Vec::new(), Vec::new());
         for (number, input) in inputs.iter().enumerate() {
             if input.is_graph {
@@ -127,7 +125,7 @@ impl RowwiseProblem {
                 matrices.push(RowwiseMatrix::new(number, input, pool)?);
             }
         }
-        let tasks_of_mode = |n: usize| {
+        let tasks_of_mode = |(): &mut (), n: usize| {
             let matrices = matrices.iter().filter(|m: &&RowwiseMatrix| m.mode == n);
             let entries: Vec<&ModeCsr> = [&by_mode[n]]
                 .into_iter()
@@ -141,7 +139,7 @@ impl RowwiseProblem {
             }
             Ok(tasks)
         };
-        let row_tasks = (0..order).map(tasks_of_mode).collect::<Result<_>>()?;
+        let row_tasks = pool.try_map(order, || Ok(()), tasks_of_mode)?;
         let mut modes_by_size: Vec<usize> = (0..order).collect();
         stable_sort_by_key(&mut modes_by_size, &|&n| tensor.row_counts[n]);
         Ok(RowwiseProblem {
@@ -257,6 +255,22 @@ impl RowwiseProblem {
             })
             .collect()
     }
+}
+
+/// Groups the entries of a tensor by the rows of each mode.
+fn group_by_modes(tensor: CooSlices<'_>, pool: &ThreadPool<'_>) -> Result<Vec<ModeCsr>> {
+    let stop = pool.stop();
+    let count_rows = |(): &mut (), mode| ModeCsr::with_row_starts(mode, tensor, stop);
+    let mut by_mode = pool.try_map(tensor.row_counts.len(), || Ok(()), count_rows)?;
+    let groups = by_mode.iter_mut().flat_map(ModeCsr::row_groups);
+    let groups: Vec<Mutex<RowGroup<'_>>> = groups.map(Mutex::new).collect();
+    pool.try_map(
+        groups.len(),
+        || Ok(()),
+        |(), g| lock_ignoring_poison(&groups[g]).fill(tensor, stop),
+    )?;
+    drop(groups);
+    Ok(by_mode)
 }
 
 impl RowwiseMatrix {
