@@ -61,6 +61,7 @@ pub(crate) fn cholesky_solve_pair(
         std::mem::discriminant(&noise[1])
     );
     assert!(level.is_available());
+    assert!(level.is_available());
     let systems = systems.map(<[f32]>::as_mut_ptr);
     // SAFETY: the lengths were checked, the level is available.
     unsafe { solve_pair(level, size, systems, rhs, noise) }

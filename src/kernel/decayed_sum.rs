@@ -49,8 +49,8 @@ unsafe fn any_decayed_sum<V: F32x16>(
 /// Returns exp(-x) for x >= 0, and about 1e-30 beyond x = 69.
 #[inline(always)]
 pub(crate) fn exp_minus(x: f32) -> f32 {
-    // 2^-(whole + rest) with the rest in [-0.5, 0.5] by its Taylor series. Adding ROUND leaves the whole number in the low
-    // bits of a float: a conversion to an integer would not vectorize.
+    // exp(-x) = 2^-(whole + rest), with the rest in [-0.5, 0.5] by its Taylor series. Adding ROUND rounds y to a whole number
+    // and leaves that number in the low bits of the float. A cast to an integer would keep the loop from being vectorized.
     const ROUND: f32 = 1.5 * (1 << 23) as f32;
     let y = (x * std::f32::consts::LOG2_E).min(100.0);
     let shifted = y + ROUND;

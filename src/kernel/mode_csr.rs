@@ -70,7 +70,8 @@ impl ModeCsr {
         Ok(csr)
     }
 
-    /// Counts the entries of each row. All of [`Self::row_groups`] are then to be filled with the same entries.
+    /// Counts the entries of each row and allocates their lists. The caller fills all of [`Self::row_groups`] from the same
+    /// entries.
     ///
     /// # Panics
     /// If the slices disagree in length or a row index is out of range.
@@ -253,18 +254,12 @@ impl ModeCsr {
 impl RowGroup<'_> {
     /// Sorts the entries of the group's rows among all `entries`.
     pub(crate) fn fill(&mut self, entries: CooSlices<'_>, monitor: &dyn Monitor) -> Result<()> {
-        let CooSlices {
-            row_counts,
-            rows,
-            values,
-            weights,
-        } = entries;
-        let (order, is_weighted) = (row_counts.len(), !weights.is_empty());
+        let (order, is_weighted) = (entries.row_counts.len(), !entries.weights.is_empty());
         // While they are sorted, records also have their row of `mode` and the bits of their weight, behind the value.
         let width = order + 1 + usize::from(is_weighted);
         let count = self.records.len() / order;
         let mut sorted: Vec<u32> = try_with_capacity(count * width, "indices")?;
-        for (i, entry) in rows.chunks_exact(order).enumerate() {
+        for (i, entry) in entries.rows.chunks_exact(order).enumerate() {
             if i % ENTRIES_PER_POLL == 0 {
                 check_cancelled(monitor)?;
             }
@@ -272,13 +267,13 @@ impl RowGroup<'_> {
                 continue;
             }
             sorted.extend(self.other_modes.iter().map(|&m| entry[m]));
-            sorted.extend([values[i].to_bits(), entry[self.mode]]);
+            sorted.extend([entries.values[i].to_bits(), entry[self.mode]]);
             if is_weighted {
-                sorted.push(weights[i].to_bits());
+                sorted.push(entries.weights[i].to_bits());
             }
         }
         // Least significant mode first: each counting sort keeps the order of the passes before it.
-        let other_modes = self.other_modes.iter().map(|&m| 0..row_counts[m]);
+        let other_modes = self.other_modes.iter().map(|&m| 0..entries.row_counts[m]);
         let slots = (0..order - 1).zip(other_modes).rev();
         for (slot, keys) in slots.chain([(order, self.rows.clone())]) {
             let key = RecordKey {

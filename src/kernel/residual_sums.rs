@@ -23,7 +23,7 @@ dispatched! {
     pub(super) unsafe fn residual_sums(residuals: &ResidualSums<'_>) -> [f64; 2] = residual_sums_body;
 }
 
-// Everything is inlined into the function of an instruction set; the vector type is not needed.
+// Plain loops, which the compiler vectorizes for the instruction set that is enabled where this function is inlined.
 #[inline(always)]
 unsafe fn residual_sums_body<V: F32x16>(residuals: &ResidualSums<'_>) -> [f64; 2] {
     let clips = residuals.clip != ValueRange::UNBOUNDED;

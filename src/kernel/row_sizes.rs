@@ -29,7 +29,7 @@ dispatched! {
     unsafe fn sizes_of_rows(rows: &[f32], prior_mean: &[f32], l1: bool, sizes: &mut [f64]) = sizes_of_rows_body;
 }
 
-// Everything is inlined into the function of an instruction set; the vector type is not needed.
+// Plain loops, which the compiler vectorizes for the instruction set that is enabled where this function is inlined.
 #[inline(always)]
 unsafe fn sizes_of_rows_body<V: F32x16>(
     rows: &[f32],

@@ -203,9 +203,9 @@ fn largest_component(model: &Model) -> f64 {
     sizes.into_iter().fold(0.0, f64::max)
 }
 
-/// Returns the sample of rows of the largest mode that the chain takes: if a random sample of [`MAX_SAMPLE_ENTRIES`] would have
-/// fewer than [`ENTRIES_PER_ROW`] entries per row, and the rows of the largest mode have that many. The chain must not see a
-/// fraction `held_out` of the entries.
+/// Returns which rows of the largest mode the chain is run on, or `None` if it is run on a random sample of all entries. Rows
+/// are sampled if [`MAX_SAMPLE_ENTRIES`] random entries would be fewer than [`ENTRIES_PER_ROW`] per row, but the rows of the
+/// largest mode have at least that many on average. A fraction `held_out` of the entries is kept from the chain.
 fn row_sampling(problem: &Problem<'_>, held_out: f64, seed: u64) -> Option<RowSampling> {
     let (count, max) = (problem.count() as f64, MAX_SAMPLE_ENTRIES as f64);
     let rows = problem.modes()[largest_mode(problem)].rows().len() as f64;

@@ -301,7 +301,7 @@ impl RowConditional<'_> {
         Ok(out)
     }
 
-    /// Updates two rows as [`Self::solve`] does.
+    /// Solves for two rows at once. The results are those of two calls of [`Self::solve`].
     fn solve_pair(
         &self,
         rows: [u32; 2],

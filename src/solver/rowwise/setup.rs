@@ -173,7 +173,7 @@ fn build_problem(
             let entries = m.entries.list();
             let weights = m.column_weights.iter();
             let penalties = weights.map(|&weight| m.penalty.of_row(weight) as f32);
-            // A complete matrix has the same Gram matrix for all its rows, and another for all its columns.
+            // All rows of a complete matrix share one Gram matrix, and all its columns share another.
             let full = match &m.full {
                 None if !m.kind.is_graph() => {
                     FullMatrix::of_complete(*size, entries, pool.monitor())?.map(Arc::new)

@@ -56,7 +56,7 @@ impl MergeTasks {
         })
     }
 
-    /// Prepares for another merge. No thread may be in one.
+    /// Resets the counters for the next merge. Must not be called while a thread is merging.
     pub(super) fn reset(&self) {
         self.next.store(0, Ordering::Relaxed);
         self.summed_core_parts.store(0, Ordering::Relaxed);

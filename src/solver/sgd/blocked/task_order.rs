@@ -33,7 +33,7 @@ impl RoundTasks {
         }
     }
 
-    /// Prepares for another [`Self::run`]. No thread may be in one.
+    /// Resets the counters for the next [`Self::run`]. Must not be called while a thread is in [`Self::run`].
     pub(super) fn reset(&self) {
         let all = self.taken.iter().chain(self.finished.iter().flatten());
         all.for_each(|c| c.0.store(0, Ordering::Relaxed));
@@ -111,7 +111,7 @@ impl ContiguousTasks {
         }
     }
 
-    /// Prepares for another [`Self::run`]. No thread may be in one.
+    /// Resets the counters for the next [`Self::run`]. Must not be called while a thread is in [`Self::run`].
     pub(super) fn reset(&self) {
         self.taken
             .iter()
