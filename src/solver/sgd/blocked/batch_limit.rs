@@ -1,7 +1,10 @@
-//! The longest batches that do not overshoot.
+//! The longest batches that neither overshoot nor average the noise of their entries.
 //!
 //! A batch updates the row of the fiber mode and the core once, where single entries would update them many times. Its
 //! update closes eta times the summed curvature of its entries of the distance to the minimum, which must stay below 1.
+//! Along the steepest direction it is damped instead, so that it closes as much as the updates of single entries. With x
+//! the product of eta, curvature and entries, a damped update has (2 / x) (1 - exp(-x)) / (1 + exp(-x)) of the variance
+//! of single updates, and fits need this variance to leave plateaus.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,6 +14,9 @@ use crate::kernel::MAX_BATCH_LEN;
 
 /// Largest product of learning rate and summed curvature of a batch.
 const MAX_ETA_CURVATURE: f64 = 0.7;
+
+/// The same along the steepest direction, where updates are damped: a batch keeps 98% of the variance of single entries.
+const MAX_ETA_STEEPNESS: f64 = 0.5;
 
 /// The longest stable batches of a tensor block, as last measured in this epoch.
 #[derive(Default)]
@@ -55,9 +61,13 @@ pub(super) struct MatrixBatchLimit {
     pub steepness: f32,
 }
 
-/// Returns the longest stable batch, given the product of learning rate and curvature of one entry.
-pub(super) fn max_stable_batch_len(eta_curvature: f64) -> usize {
-    let longest = MAX_ETA_CURVATURE / eta_curvature.max(1e-9);
+/// Returns the number of entries of the longest batch, given the products of learning rate and curvature of one entry:
+/// `eta_steepness` along the steepest direction, `eta_curvature` summed over all others.
+pub(super) fn max_batch_len(eta_curvature: f64, eta_steepness: f64) -> usize {
+    let longest = f64::min(
+        MAX_ETA_CURVATURE / eta_curvature.max(1e-9),
+        MAX_ETA_STEEPNESS / eta_steepness.max(1e-9),
+    );
     // A NaN belongs to a diverged fit, which the driver detects; the cast makes it 0.
     (longest as usize).clamp(1, MAX_BATCH_LEN)
 }
@@ -67,10 +77,11 @@ pub(super) fn matrix_batch_limits(curvature: &Curvature, eta: f64) -> Vec<Matrix
     let limit = |basis: &CurvatureBasis| {
         let steepest = basis.steepest();
         let total = f64::from(basis.curvature.iter().sum::<f32>());
+        let steepness = total * steepest.fraction;
         MatrixBatchLimit {
-            max_len: max_stable_batch_len(eta * total * (1.0 - steepest.fraction)),
+            max_len: max_batch_len(eta * (total - steepness), eta * steepness),
             steepest: steepest.direction,
-            steepness: (total * steepest.fraction) as f32,
+            steepness: steepness as f32,
         }
     };
     curvature.columns.iter().map(limit).collect()

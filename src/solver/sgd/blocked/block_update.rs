@@ -3,7 +3,7 @@
 use std::array;
 use std::ops::Range;
 
-use super::batch_limit::{TensorBatchLimit, max_stable_batch_len};
+use super::batch_limit::{TensorBatchLimit, max_batch_len};
 use super::context::{PassContext, ThreadScratch};
 use super::plan::MatrixPlacement;
 use super::replica_divergence::SampleKernel;
@@ -298,7 +298,8 @@ impl PassContext<'_> {
         let eta = f64::from(self.epoch.eta);
         let core_eta = f64::from(self.epoch.core_eta);
         let eta_curvature = eta * (curvature.fiber_row - steepness) + core_eta * curvature.core;
-        limit.set(max_stable_batch_len(eta_curvature), steepness as f32);
+        let max_len = max_batch_len(eta_curvature, eta * steepness);
+        limit.set(max_len, steepness as f32);
     }
 }
 
