@@ -212,6 +212,20 @@ impl ModeCsr {
         self.weights.get(entry).copied().unwrap_or(1.0)
     }
 
+    /// Replaces the weights of all entries; none for unweighted entries.
+    ///
+    /// # Panics
+    /// If their number is wrong.
+    pub(crate) fn set_weights(&mut self, weights: Vec<f32>) {
+        assert!(weights.is_empty() || weights.len() == self.len());
+        self.weights = weights;
+    }
+
+    /// Returns the weights of all entries; none if entries are unweighted.
+    pub(crate) fn into_weights(self) -> Vec<f32> {
+        self.weights
+    }
+
     /// Sum of the weights of a row's entries: their number if they are unweighted.
     pub(crate) fn row_weight(&self, row: usize) -> f64 {
         let entries = self.row_entries(row);

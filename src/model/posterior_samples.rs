@@ -8,7 +8,7 @@ use super::unseen_rows::UnseenRows;
 /// One posterior sample, in standardized values.
 #[derive(Clone)]
 pub struct PosteriorSample {
-    /// Standard deviation of the noise.
+    /// Standard deviation of a value given the sample.
     pub noise_deviation: f64,
     /// The core in the layout of the model's; empty if the model's own core applies.
     pub core: Vec<f32>,
@@ -42,6 +42,8 @@ pub struct PosteriorSamples {
     pub(crate) conditional_mode: usize,
     /// The samples. Shared, because a checkpoint may be written while the chain goes on.
     pub(crate) samples: Vec<Arc<PosteriorSample>>,
+    /// Variance of the noise that drove the chain, as a multiple of that of the samples' noise.
+    pub(crate) noise_ratio: f64,
     /// Biases of the current state of the chain, which a resumed fit needs.
     pub(crate) biases: Vec<Vec<f32>>,
 }
@@ -91,6 +93,7 @@ impl PosteriorSamples {
     pub(super) fn is_finite(&self) -> bool {
         self.mean.is_finite()
             && self.scale.is_finite()
+            && self.noise_ratio.is_finite()
             && self
                 .biases
                 .iter()

@@ -1,7 +1,7 @@
 //! Posterior samples as sections of a model file.
 //!
 //! Section `samples` has lines `key=value`; the others hold one array each with the values of all samples, one sample
-//! after the other. Files of earlier versions lack `samples.weights`, `samples.matrix*`, `samples.cold*` and `samples.unseen*`.
+//! after the other. Files of earlier versions lack the line `noise_ratio`, `samples.weights`, `samples.matrix*`, `samples.cold*` and `samples.unseen*`.
 //! A fit that was resumed from such a file has samples without these parts, too, and writes only what all samples have.
 
 use std::collections::HashMap;
@@ -18,12 +18,13 @@ use crate::try_alloc::try_to_vec;
 /// Adds the sections of the samples.
 pub(super) fn add_samples(writer: &mut SectionWriter<'_>, samples: &PosteriorSamples) {
     let meta = format!(
-        "count={}\nmean={:016x}\nscale={:016x}\nbiased={}\nsmooth={}\n",
+        "count={}\nmean={:016x}\nscale={:016x}\nbiased={}\nsmooth={}\nnoise_ratio={:016x}\n",
         samples.len(),
         samples.mean.to_bits(),
         samples.scale.to_bits(),
         samples.has_biases,
-        samples.conditional_mode
+        samples.conditional_mode,
+        samples.noise_ratio.to_bits()
     );
     writer.add("samples", meta.into_bytes());
     let noise: Vec<f64> = samples.iter().map(|s| s.noise_deviation).collect();
@@ -195,6 +196,10 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
         scale: meta.float_bits("scale")?,
         has_biases,
         conditional_mode,
+        noise_ratio: match meta.values.contains_key("noise_ratio") {
+            true => meta.float_bits("noise_ratio")?,
+            false => 1.0,
+        },
         samples: samples.collect(),
         biases,
     }))

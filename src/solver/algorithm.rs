@@ -9,6 +9,7 @@ use super::data::Data;
 use super::entries::Entries;
 use super::loss::{self, SquaredErrors};
 use super::reparametrization;
+use super::rowwise::NoiseModel;
 use super::standardization::Standardization;
 use crate::error::Result;
 use crate::model::Model;
@@ -82,6 +83,8 @@ pub(super) struct InitialState<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct AlgorithmState {
     pub blocked: BlockedState,
+    /// Noise of `gibbs`.
+    pub noise: NoiseModel,
 }
 
 /// State of `blocked` between two epochs.

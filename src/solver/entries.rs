@@ -40,6 +40,15 @@ impl EntryList {
         !self.weights.is_empty()
     }
 
+    /// Returns the values before biases were subtracted.
+    pub(super) fn original_values(&self) -> &[f32] {
+        if self.values_with_biases.is_empty() {
+            &self.values
+        } else {
+            &self.values_with_biases
+        }
+    }
+
     /// Returns the weight of an entry: 1 if entries are not weighted.
     #[inline]
     pub(super) fn weight(&self, i: usize) -> f32 {

@@ -110,7 +110,7 @@ impl GibbsStart {
     }
 
     /// Returns the fraction of the values' `variance` that is noise. Where the chain predicts held-out entries no better
-    /// than the biases, the whole residual of the biases counts as noise.
+    /// than the biases, the whole error of the biases on entries that they were not fitted to counts as noise.
     pub(super) fn noise_fraction(&self, standardization: &Standardization, variance: f64) -> f64 {
         let fraction = self.noise_variance / variance;
         if !fraction.is_finite() {
@@ -122,7 +122,7 @@ impl GibbsStart {
         let doubt = (ratio - NOISE_RATIO_START) / (NOISE_RATIO_END - NOISE_RATIO_START);
         let doubt = if doubt > 0.0 { doubt.min(1.0) } else { 0.0 };
         let fraction = fraction.min(1.0);
-        fraction + doubt * (standardization.residual_fraction - fraction).max(0.0)
+        fraction + doubt * (standardization.loo_residual_fraction - fraction).max(0.0)
     }
 
     /// Returns whether components far larger than values of this `deviation` cancel each other, as they do where few entries

@@ -51,8 +51,8 @@ impl Progress {
     }
 
     /// Returns all fields under their names in a checkpoint.
-    fn fields(&mut self) -> [(&'static str, Field<'_>); 13] {
-        let blocked = &mut self.algorithm.blocked;
+    fn fields(&mut self) -> [(&'static str, Field<'_>); 16] {
+        let AlgorithmState { blocked, noise } = &mut self.algorithm;
         [
             ("epoch", Field::Integer(&mut self.epoch)),
             ("attempts", Field::Integer(&mut self.attempts)),
@@ -69,6 +69,9 @@ impl Progress {
                 "pass_divergence",
                 Field::Real(&mut blocked.last_pass_divergence),
             ),
+            ("noise_ratio", Field::Real(&mut noise.variance_ratio)),
+            ("interval_ratio", Field::Real(&mut noise.interval_ratio)),
+            ("biases_only", Field::Flag(&mut noise.has_biases_only)),
             ("data", Field::Integer(&mut self.data_fingerprint)),
         ]
     }
@@ -81,6 +84,7 @@ impl Progress {
             .into_iter()
             .map(|(name, field)| match field {
                 Field::Integer(x) => format!("{name}={x}\n"),
+                Field::Flag(x) => format!("{name}={}\n", u8::from(*x)),
                 Field::Real(x) => format!("{name}={:016x}\n", x.to_bits()),
             })
             .collect()
@@ -146,6 +150,7 @@ impl Progress {
             };
             match field {
                 Field::Integer(x) => *x = value.parse().ok()?,
+                Field::Flag(x) => *x = value.parse::<u8>().ok()? == 1,
                 Field::Real(x) => *x = f64::from_bits(u64::from_str_radix(value, 16).ok()?),
             }
         }
@@ -162,6 +167,7 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
 enum Field<'a> {
     Integer(&'a mut u64),
     Real(&'a mut f64),
+    Flag(&'a mut bool),
 }
 
 /// Options that a resumed fit may change: none of them alters its course. (Another kernel only rounds differently.)
@@ -180,7 +186,12 @@ const CHANGEABLE_OPTIONS: [&str; 7] = [
 const OPTIONS_ADDED_LATER: [&str; 2] = ["burn_in", "valid_fraction"];
 
 /// Fields that checkpoints of earlier versions lack and whose defaults suit a fit that is resumed from them.
-const FIELDS_ADDED_LATER: [&str; 1] = ["pass_divergence"];
+const FIELDS_ADDED_LATER: [&str; 4] = [
+    "pass_divergence",
+    "noise_ratio",
+    "interval_ratio",
+    "biases_only",
+];
 
 /// Options that checkpoints of earlier versions have and this version does not. A fit is resumed only if each of their
 /// elements has the given value, or `auto`. Those without a value play no part after the start of a fit: the weights of

@@ -137,6 +137,27 @@ impl Standardization {
         Ok(standardization)
     }
 
+    /// Estimates the damping of biases that are not fitted here, if it is not known. The option `lambda_bias` does not apply.
+    pub(super) fn estimate_bias_damping(
+        &mut self,
+        problem: &Problem<'_>,
+        options: &Options,
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
+        if self.bias_damping.is_empty() {
+            let mut fitted = Standardization {
+                mean: problem.mean(),
+                matrices: Vec::new(),
+                ..self.clone()
+            };
+            let mut options = options.clone();
+            options.lambda_bias.clear();
+            fitted.fit_biases(problem, &options, pool)?;
+            self.bias_damping = fitted.bias_damping;
+        }
+        Ok(())
+    }
+
     fn fit_biases(
         &mut self,
         problem: &Problem<'_>,

@@ -17,6 +17,7 @@ mod fold_in_real_data;
 mod full_matrices;
 mod generate;
 mod gibbs_init;
+mod gibbs_noise;
 mod interval_coverage;
 mod kernels;
 mod large_files;

@@ -8,7 +8,7 @@ use super::fit_state::{Clock, FitState, thread_pool};
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::{Model, ParameterSnapshot};
-use crate::options::{Initialization, Options};
+use crate::options::{self, Initialization, Options};
 use crate::problem::Problem;
 use crate::solver::algorithm::{Algorithm, FitContext, InitialState, Origin, Purpose};
 use crate::solver::algorithm_factory::{AlgorithmPlan, kernel_level};
@@ -69,7 +69,7 @@ impl<'a> Fit<'a> {
         let mut options = options.clone();
         let level = kernel_level(&options)?;
         let pool = thread_pool(&options, monitor);
-        let standardization = match standardization {
+        let mut standardization = match standardization {
             Some(known) => known,
             None => Standardization::new(problem, &options, &pool)?,
         };
@@ -77,6 +77,12 @@ impl<'a> Fit<'a> {
             options
                 .lambda_bias
                 .clone_from(&standardization.bias_damping);
+        }
+        if options.algorithm == options::Algorithm::Gibbs
+            && options.biases
+            && purpose == Purpose::Result
+        {
+            standardization.estimate_bias_damping(problem, &options, &pool)?;
         }
         let (mut model, lowered_ranks) = Model::zeros(problem, &options)?;
         let plan = AlgorithmPlan::new(problem, &model.shape, &options);

@@ -245,7 +245,8 @@ impl FoldInSolver<'_> {
                 0.0
             }
         };
-        let noise = sample.noise_deviation / scale;
+        let ratio = model.samples.as_ref().map_or(1.0, |s| s.noise_ratio);
+        let noise_variance = ratio * (sample.noise_deviation / scale).powi(2);
         let fixed = FixedModel {
             shape: &model.shape,
             core: state.core,
@@ -253,7 +254,7 @@ impl FoldInSolver<'_> {
             rows: state.rows.iter().map(|rows| rows.as_slice()).collect(),
             biases: state.biases.iter().map(Vec::as_slice).collect(),
             matrices: self.fixed_matrices(&state.columns, matrix_weight),
-            noise_precision: 1.0 / (noise * noise).max(MIN_NOISE_VARIANCE),
+            noise_precision: 1.0 / noise_variance.max(MIN_NOISE_VARIANCE),
             cold_start_regression: sample.cold_bias.get(n).map_or(&[], Vec::as_slice),
         };
         let mut modes_by_size: Vec<usize> = (0..model.order()).collect();

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::model::{Model, PosteriorSamples};
 use crate::options::Options;
 use crate::solver::algorithm::{
-    Algorithm, EpochRequest, EvaluationSet, FitContext, Purpose, TrainingError, canonical_form,
-    default_evaluation_error, default_training_error,
+    Algorithm, AlgorithmState, EpochRequest, EvaluationSet, FitContext, Purpose, TrainingError,
+    canonical_form, default_evaluation_error, default_training_error,
 };
 use crate::solver::entries::Entries;
 use crate::solver::loss::SquaredErrors;
@@ -23,6 +23,13 @@ impl Algorithm for RowwiseSolver {
     ) -> Result<f64> {
         let (biases, pool) = (&context.standardization.biases, &context.pool);
         self.sweep(model, biases, request.number, pool)
+    }
+
+    fn state(&self) -> AlgorithmState {
+        AlgorithmState {
+            noise: self.state.noise,
+            ..AlgorithmState::default()
+        }
     }
 
     fn training_error(

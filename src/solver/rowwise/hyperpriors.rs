@@ -23,6 +23,9 @@ use crate::solver::gram::row_moments;
 /// be fitted without error, and its precision would outweigh everything else.
 const MIN_NOISE_FRACTION: f64 = 0.05;
 
+/// Precision of factor elements around their prior mean where biases alone predict.
+const BIASES_ONLY_PRECISION: f64 = 1e8;
+
 /// Prior sum of squares of the tensor's noise, that of one entry with an error of a thousandth.
 const PRIOR_SQUARED_ERROR: f64 = 1e-6;
 
@@ -31,13 +34,24 @@ impl RowwiseProblem {
     pub(super) fn row_prior(
         &self,
         rows: &FactorMatrix,
-        biases: &[f32],
+        state: &SweepState,
         n: usize,
         sweep: u64,
         pool: &ThreadPool<'_>,
     ) -> Result<GaussianPrior> {
+        let biases = &state.biases[n];
         let size = rows.rank() + usize::from(self.has_biases);
         Ok(match self.update {
+            Update::Sample { .. } if state.noise.has_biases_only => {
+                let mut prior = GaussianPrior::isotropic(size, BIASES_ONLY_PRECISION);
+                let mean = self.hyperpriors[n].mean;
+                prior.precision_times_mean[..rows.rank()]
+                    .fill((mean * BIASES_ONLY_PRECISION) as f32);
+                if self.has_biases {
+                    prior.set_bias_precision(state.noise_precision * self.bias_damping[n]);
+                }
+                prior
+            }
             Update::LeastSquares { .. } => GaussianPrior::isotropic(size, 0.0),
             Update::Sample { .. } if sweep == self.uninformed_sweep => {
                 let mut prior = GaussianPrior::isotropic(size, 1.0 / INITIAL_VARIANCE);
@@ -101,10 +115,13 @@ impl RowwiseProblem {
             Some(squares) => squares,
             None => self.squared_error(model, state, pool)?,
         };
-        let entries = self.tensor[0].len() as f64;
+        if let Some(variance) = state.pilot_variance {
+            return Ok(1.0 / variance);
+        }
+        let entries = self.training_count as f64;
         let mut s = RandomStream::new(&[seed, stream_ids::NOISE_PRECISION, sweep]);
         let gamma = sample_gamma(&mut s, 0.5 * (1.0 + entries));
-        Ok(gamma / (0.5 * (PRIOR_SQUARED_ERROR + squares)))
+        Ok(gamma / (0.5 * (PRIOR_SQUARED_ERROR + state.noise.variance_ratio * squares)))
     }
 
     /// Samples the precision of a matrix's noise given its residuals; 1 for `als`.

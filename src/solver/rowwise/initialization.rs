@@ -15,6 +15,7 @@ use crate::try_alloc::try_collect;
 impl RowwiseProblem {
     /// Finds the pairs of entries that spectral initialization of the smaller modes uses.
     pub(super) fn find_unfolding_grams(&mut self, pool: &ThreadPool<'_>) -> Result<()> {
+        self.unfolding_grams.clear();
         for &n in small_modes(&self.modes_by_size) {
             let rows = self.tensor[n].row_count();
             let gram = UnfoldingGram::new(self.by_largest_mode(), n, rows, pool)?;

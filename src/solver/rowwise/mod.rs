@@ -14,9 +14,12 @@
 //! - `hyperpriors`, `normal_wishart`, `gaussian_prior`, `default_priors`, `distributions`: priors of rows and noise.
 //! - `initialization`, `spectral`, `component_restart`: where the chain starts.
 //! - `cold_start`, `bias_regression`: rows without tensor entries; `new_rows`: rows that are folded into a fitted model.
+//! - `noise_model`, `noise_selection`: the noise of the tensor, and its choice; `noise_pilot`, `prediction_window`,
+//!   `bias_baseline`: the held-out training entries that it is chosen by.
 //! - `holdout`, `value_scaling`: errors on test and validation entries.
 
 mod algorithm;
+mod bias_baseline;
 mod bias_regression;
 mod cold_start;
 mod component_restart;
@@ -32,8 +35,12 @@ mod holdout;
 mod hyperpriors;
 mod initialization;
 mod new_rows;
+mod noise_model;
+mod noise_pilot;
+mod noise_selection;
 mod normal_wishart;
 mod posterior_samples;
+mod prediction_window;
 mod problem;
 mod residuals;
 mod row_solve;
@@ -52,5 +59,6 @@ pub(super) use cold_start::{ColdStartSettings, cold_start_weight, solve_cold_sta
 pub(super) use new_rows::{
     FixedMatrix, FixedModel, FoldInStream, ModeRows, NewRowEntries, NewRows, RowPenalties,
 };
+pub(super) use noise_model::NoiseModel;
 pub(super) use posterior_samples::restore_quantized;
 pub(super) use solver::RowwiseSolver;

@@ -232,7 +232,8 @@ impl RowwiseSolver {
     ) -> Result<f64> {
         let squares = self.problem.squared_error(model, &self.state, pool)?;
         self.state.squared_error = Some(squares);
-        let deviation = self.problem.scaling.scale * (squares / self.entry_count as f64).sqrt();
+        let variance = self.state.noise.interval_ratio * squares / self.entry_count as f64;
+        let deviation = self.problem.scaling.scale * variance.sqrt();
         let samples = model.samples.as_mut();
         if let Some(last) = samples.and_then(|s| s.samples.last_mut())
             && last.noise_deviation == 0.0

@@ -71,6 +71,10 @@ pub(super) struct RowwiseProblem {
     pub modes_by_size: Vec<usize>,
     pub scaling: ValueScaling,
     pub update: Update,
+    /// Number of tensor entries whose weight is not 0.
+    pub training_count: usize,
+    /// Damping of the biases of each mode; empty without biases.
+    pub bias_damping: Vec<f64>,
     /// Whether biases are sampled as elements of rows.
     pub has_biases: bool,
     /// Number of the sweep that starts from rows without information, of which hyperparameters cannot be learned; 0 if
@@ -94,6 +98,7 @@ pub(super) struct MatrixInput<'a> {
 }
 
 /// Settings of [`RowwiseProblem::new`]; see the fields of the same names.
+#[derive(Clone, Copy)]
 pub(super) struct Settings {
     pub scaling: ValueScaling,
     pub update: Update,
@@ -155,6 +160,8 @@ impl RowwiseProblem {
             modes_by_size,
             scaling: settings.scaling,
             update: settings.update,
+            training_count: tensor.values.len(),
+            bias_damping: Vec::new(),
             penalties: Vec::new(),
             has_biases: settings.has_biases,
             uninformed_sweep: 1,

@@ -1,8 +1,10 @@
 //! Construction of a row-wise solver from the driver's data.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::holdout::HoldoutEntries;
+use super::noise_pilot::{NoisePilot, pilot_split, pilot_weights};
 use super::problem::{MatrixInput, ModePenalty, RowwiseProblem, Settings};
 use super::solver::RowwiseSolver;
 use super::state::SweepState;
@@ -13,10 +15,11 @@ use crate::kernel::{CooSlices, CoreKind};
 use crate::model::{Model, PosteriorSamples};
 use crate::options::{Algorithm, Options, Penalty};
 use crate::parallel::ThreadPool;
-use crate::solver::algorithm::{FitContext, InitialState, Origin};
+use crate::solver::algorithm::{FitContext, InitialState, Origin, Purpose};
 use crate::solver::data::Data;
 use crate::solver::entries::Entries;
 use crate::solver::full_matrix::FullMatrix;
+use crate::solver::holdout_split::HoldoutSplit;
 use crate::try_alloc::{try_collect, try_copies, try_with_capacity};
 use crate::value_range::ValueRange;
 
@@ -61,7 +64,24 @@ impl RowwiseSolver {
             has_biases,
             level: *level,
         };
-        let mut problem = build_problem(model, data, settings, pool)?;
+        let chooses_noise =
+            is_gibbs && context.purpose == Purpose::Result && !matches!(origin, Origin::Checkpoint);
+        let split = pilot_split(data.tensor.len(), options.seed).filter(|_| chooses_noise);
+        let mut problem = build_problem(model, data, settings, split, pool)?;
+        let pilot = match split {
+            Some(split) => {
+                let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len()).collect();
+                let entries = data.tensor.list();
+                Some(NoisePilot::new(entries, &row_counts, scaling, split, pool)?)
+            }
+            None => None,
+        };
+        problem.training_count -= pilot.as_ref().map_or(0, |p| p.holdout.csr.len());
+        if has_biases {
+            problem
+                .bias_damping
+                .clone_from(&context.standardization.bias_damping);
+        }
         if is_gibbs {
             problem.find_unfolding_grams(pool)?;
         }
@@ -70,6 +90,7 @@ impl RowwiseSolver {
             .map(|n| if has_biases { n } else { 0 })
             .collect();
         let mut state = SweepState::new(&bias_counts)?;
+        state.noise = initial.algorithm.noise;
         match origin {
             Origin::Random if is_gibbs => problem.initialize(model, options.seed, pool)?,
             Origin::Random => absorb_diagonal_core(model, scaling.scale)?,
@@ -100,6 +121,7 @@ impl RowwiseSolver {
             validation: holdout(initial.validation)?,
             burn_in: is_gibbs.then_some(options.burn_in),
             entry_count: data.tensor.len(),
+            pilot,
         };
         if is_gibbs {
             if !matches!(origin, Origin::Checkpoint) || model.samples.is_none() {
@@ -110,6 +132,7 @@ impl RowwiseSolver {
                     conditional_mode: solver.problem.largest_mode(),
                     samples: Vec::new(),
                     biases: try_copies(&solver.state.biases, "biases")?,
+                    noise_ratio: 1.0,
                 });
             }
             solver.add_stored_samples(model, pool)?;
@@ -139,17 +162,17 @@ fn build_problem(
     model: &Model,
     data: &Data,
     settings: Settings,
+    split: Option<HoldoutSplit>,
     pool: &ThreadPool<'_>,
 ) -> Result<RowwiseProblem> {
     let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len()).collect();
     let tensor = data.tensor.list();
     // Biases that the driver has subtracted are part of the values here.
-    let values = if tensor.values_with_biases.is_empty() {
-        &tensor.values
-    } else {
-        &tensor.values_with_biases
+    let values = settings.scaling.scaled(tensor.original_values())?;
+    let weights = match split {
+        Some(split) => Cow::Owned(pilot_weights(tensor, split)?),
+        None => Cow::Borrowed(&tensor.weights[..]),
     };
-    let values = settings.scaling.scaled(values)?;
     let matrix_sizes: Vec<[usize; 2]> = data
         .matrices
         .iter()
@@ -199,7 +222,7 @@ fn build_problem(
         row_counts: &row_counts,
         rows: &tensor.rows,
         values: &values,
-        weights: &tensor.weights,
+        weights: &weights,
     };
     let mut problem = RowwiseProblem::new(&model.shape, tensor, &inputs, settings, pool)?;
     for (mode, target) in model.modes.iter().zip(&data.prior_means) {

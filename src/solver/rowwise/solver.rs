@@ -1,6 +1,7 @@
 //! The row-wise solver: its sweeps and its errors.
 
 use super::holdout::{HoldoutEntries, SquaredErrors};
+use super::noise_pilot::NoisePilot;
 use super::problem::RowwiseProblem;
 use super::state::{ConditionalMeans, Sweep, SweepState};
 use crate::error::Result;
@@ -19,6 +20,8 @@ pub(in crate::solver) struct RowwiseSolver {
     pub(super) burn_in: Option<u64>,
     /// Number of tensor entries.
     pub(super) entry_count: usize,
+    /// Chooses the noise before the first sweep.
+    pub(super) pilot: Option<NoisePilot>,
 }
 
 impl RowwiseSolver {
@@ -58,6 +61,13 @@ impl RowwiseSolver {
     ) -> Result<f64> {
         if !self.is_gibbs() && !biases.is_empty() {
             self.state.biases = biases.to_vec();
+        }
+        if let Some(pilot) = self.pilot.take() {
+            let result = self.run_pilot(&pilot, model, pool);
+            if result.is_err() {
+                self.pilot = Some(pilot);
+            }
+            result?;
         }
         let is_kept = self.burn_in.is_some_and(|burn_in| number > burn_in);
         let sweep = Sweep {

@@ -2,6 +2,7 @@
 
 use super::bias_regression::BiasRegression;
 use super::gaussian_prior::GaussianPrior;
+use super::noise_model::NoiseModel;
 use crate::error::Result;
 use crate::try_alloc::try_zeroed;
 
@@ -24,6 +25,10 @@ pub(super) struct SweepState {
     pub conditional_means: ConditionalMeans,
     /// Weighted sum of squared residuals of the tensor, if it is up to date.
     pub squared_error: Option<f64>,
+    /// How the precision of the tensor's noise is determined; `gibbs` only.
+    pub noise: NoiseModel,
+    /// Variance of the tensor's noise while the pilot chain searches for it.
+    pub pilot_variance: Option<f64>,
     /// Precision of the tensor's noise.
     pub noise_precision: f64,
     /// Factor of the squared errors of each matrix: its weight times the precision of its noise.
@@ -64,6 +69,8 @@ impl SweepState {
             biases: biases.collect::<Result<_>>()?,
             conditional_means: ConditionalMeans::default(),
             squared_error: None,
+            noise: NoiseModel::default(),
+            pilot_variance: None,
             noise_precision: 1.0,
             matrix_weights: Vec::new(),
             cold_start_biases: bias_counts.iter().map(|_| None).collect(),

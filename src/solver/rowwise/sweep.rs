@@ -78,7 +78,7 @@ impl RowwiseProblem {
         pool: &ThreadPool<'_>,
     ) -> Result<()> {
         let _span = trace::span(SpanKind::Rows);
-        let prior = self.row_prior(&model.modes[n].factor, &state.biases[n], n, sweep, pool)?;
+        let prior = self.row_prior(&model.modes[n].factor, state, n, sweep, pool)?;
         let core = self.permuted_core(model, n, pool)?;
         let keeps_means = self.modes_by_size.last() == Some(&n);
         if keeps_means {
@@ -109,7 +109,7 @@ impl RowwiseProblem {
                 graphs: graphs.map(|g| (&g.adjacency, g.weight * alpha)).collect(),
                 ..RowConditional::new(
                     &prior,
-                    self.output(sweep, n as u64, keeps_means),
+                    self.output(sweep, n as u64, keeps_means, state),
                     self.level,
                 )
             };
@@ -191,7 +191,7 @@ impl RowwiseProblem {
             shrinkage: self.shrinkage(&matrix.column_penalties, &[]),
             current_rows: columns.as_slice(),
             nonneg_passes: self.nonneg_passes(),
-            ..RowConditional::new(&prior, self.output(sweep, target, false), self.level)
+            ..RowConditional::new(&prior, self.output(sweep, target, false, state), self.level)
         };
         let rows = &model.modes[matrix.mode].factor;
         let full = matrix.full.as_deref();
@@ -224,10 +224,13 @@ impl RowwiseProblem {
     }
 
     /// Whether an update of the rows of a mode or the columns of a matrix returns samples, means or both.
-    fn output(&self, sweep: u64, target: u64, keeps_means: bool) -> RowOutput {
+    fn output(&self, sweep: u64, target: u64, keeps_means: bool, state: &SweepState) -> RowOutput {
         let Update::Sample { seed } = self.update else {
             return RowOutput::Mean;
         };
+        if state.noise.has_biases_only && !keeps_means {
+            return RowOutput::Mean;
+        }
         let key = StreamKey {
             seed,
             purpose: stream_ids::ROWS,

@@ -47,6 +47,7 @@ impl Algorithm for BlockedSgd {
     fn state(&self) -> AlgorithmState {
         AlgorithmState {
             blocked: self.interval.into(),
+            ..AlgorithmState::default()
         }
     }
 }

@@ -1,0 +1,104 @@
+//! The errors of biases alone.
+
+use super::holdout::HoldoutEntries;
+use super::problem::RowwiseProblem;
+use crate::error::Result;
+use crate::kernel::ModeCsr;
+use crate::parallel::ThreadPool;
+use crate::try_alloc::try_zeroed;
+
+/// Sweeps over the biases of all modes.
+const BIAS_SWEEPS: usize = 5;
+
+/// Number of rows whose biases one task computes.
+const ROWS_PER_TASK: usize = 4096;
+
+/// Weighted squared errors of biases alone, per entry and for scaled values.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BiasErrors {
+    pub training: f64,
+    pub held_out: f64,
+    /// Mean of n / (n + damping) over the rows of the largest mode, n being the weight of a row, per entry: the variance of a
+    /// sampled bias as a fraction of that of the noise.
+    pub sampled_fraction: f64,
+}
+
+impl RowwiseProblem {
+    /// Computes the errors of biases alone. They are solved for mode by mode, as damped means of the training entries.
+    pub(super) fn bias_errors(
+        &self,
+        holdout: &HoldoutEntries,
+        pool: &ThreadPool<'_>,
+    ) -> Result<BiasErrors> {
+        // The mean row, which is the last, has bias 0.
+        let zeros = |csr: &ModeCsr| try_zeroed(csr.row_count() + 1, "biases");
+        let mut biases: Vec<Vec<f32>> = self.tensor.iter().map(zeros).collect::<Result<_>>()?;
+        let sweeps = if self.has_biases { BIAS_SWEEPS } else { 0 };
+        for n in self.modes_by_size.repeat(sweeps) {
+            let (csr, damping) = (&self.tensor[n], self.bias_damping[n]);
+            let update = |(): &mut (), task: usize| {
+                let first = task * ROWS_PER_TASK;
+                let rows = first..(first + ROWS_PER_TASK).min(csr.row_count());
+                let means = rows.map(|i| damped_mean(csr, i, &biases, damping));
+                Ok(means.collect::<Vec<f32>>())
+            };
+            let tasks = csr.row_count().div_ceil(ROWS_PER_TASK);
+            let parts = pool.try_map(tasks, || Ok(()), update)?;
+            let updated = parts.iter().flatten();
+            biases[n].iter_mut().zip(updated).for_each(|(b, &x)| *b = x);
+        }
+        let largest = self.largest_mode();
+        let csr = &self.tensor[largest];
+        let leverage = |i: usize| {
+            let weight = csr.row_weight(i);
+            if weight > 0.0 {
+                weight / (weight + self.bias_damping[largest])
+            } else {
+                0.0
+            }
+        };
+        let rows = if self.has_biases { csr.row_count() } else { 0 };
+        let mode = holdout.mode;
+        let training = squared_error(&self.tensor[mode], mode, &biases);
+        let held_out = squared_error(&holdout.csr, mode, &biases);
+        Ok(BiasErrors {
+            training: training / self.training_count as f64,
+            held_out: held_out / holdout.csr.len() as f64,
+            sampled_fraction: (0..rows).map(leverage).sum::<f64>() / self.training_count as f64,
+        })
+    }
+}
+
+/// Returns the weighted sum of squared errors of entries that are grouped by the rows of `mode`.
+fn squared_error(csr: &ModeCsr, mode: usize, biases: &[Vec<f32>]) -> f64 {
+    let mut squares = 0.0;
+    for i in 0..csr.row_count() {
+        let bias = f64::from(biases[mode][i]);
+        for e in csr.row_entries(i) {
+            squares += f64::from(csr.weight(e)) * (residual(csr, e, biases) - bias).powi(2);
+        }
+    }
+    squares
+}
+
+/// Returns the damped weighted mean of a row's values, less the biases of the other modes.
+fn damped_mean(csr: &ModeCsr, row: usize, biases: &[Vec<f32>], damping: f64) -> f32 {
+    let (mut sum, mut weight) = (0.0, damping);
+    for e in csr.row_entries(row) {
+        let w = f64::from(csr.weight(e));
+        sum += w * residual(csr, e, biases);
+        weight += w;
+    }
+    if weight > 0.0 {
+        (sum / weight) as f32
+    } else {
+        0.0
+    }
+}
+
+/// Returns the value of an entry, less the biases of the modes that it is not grouped by.
+fn residual(csr: &ModeCsr, entry: usize, biases: &[Vec<f32>]) -> f64 {
+    let rows = csr.other_modes().iter().zip(csr.other_rows(entry));
+    let bias: f64 = rows.map(|(&m, &i)| f64::from(biases[m][i as usize])).sum();
+    f64::from(csr.value(entry)) - bias
+}

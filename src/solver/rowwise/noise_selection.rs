@@ -1,0 +1,180 @@
+//! The choice of the noise model of `gibbs`, by the errors of a pilot chain on held-out training entries.
+//!
+//! The first sweeps of the pilot chain sample the noise from the residuals, which finds structure fastest. If they predict the
+//! held-out entries by far the best, the noise is sampled in this way. In the following sweeps the variance of the noise is [`NOISE_FRACTION`] of the squared error of the posterior mean on held-out entries, as the
+//! last sweeps estimate it. The ratio of that variance to that of the residuals is kept for the chain of the fit, which uses
+//! all entries. Where the chain predicts held-out entries no better than biases do, biases alone remain.
+
+use super::bias_baseline::BiasErrors;
+use super::noise_model::NoiseModel;
+use super::noise_pilot::NoisePilot;
+use super::prediction_window::PredictionWindow;
+use super::solver::RowwiseSolver;
+use super::state::{ConditionalMeans, Sweep};
+use super::stream_ids;
+use super::update::Update;
+use crate::error::Result;
+use crate::model::Model;
+use crate::parallel::ThreadPool;
+use crate::random::hash_words;
+
+/// Number of sweeps that sample the noise from the residuals: this number of entries divided by that of the data, within these
+/// limits. Structure of small data may take hundreds of sweeps to find, which are fast there.
+const FIRST_ENTRY_UPDATES: usize = 600_000;
+const FIRST_SWEEPS: [usize; 2] = [8, 250];
+
+/// Number of the last of these sweeps that predict held-out entries.
+const FIRST_WINDOW: u64 = 3;
+
+/// Number of the following sweeps of the pilot chain, and how many of the last of them predict held-out entries.
+const LAST_SWEEPS: u64 = 12;
+const LAST_WINDOW: u64 = 8;
+
+/// Variance of the noise as a fraction of the held-out squared error.
+const NOISE_FRACTION: f64 = 0.81;
+
+/// The noise is sampled from the residuals if the held-out squared error is then below this fraction of that of the larger noise.
+const SAMPLED_RATIO: f64 = 0.9;
+
+/// Least fraction by which the chain must lower the held-out squared error of biases alone.
+const MIN_GAIN: f64 = 0.003;
+
+/// Least variance of the noise in the pilot chain.
+const MIN_VARIANCE: f64 = 1e-12;
+
+impl RowwiseSolver {
+    /// Runs the pilot chain and chooses the noise model. The following sweeps use all entries.
+    pub(super) fn run_pilot(
+        &mut self,
+        pilot: &NoisePilot,
+        model: &mut Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
+        let Update::Sample { seed } = self.problem.update else {
+            return Ok(());
+        };
+        let pilot_seed = hash_words(&[seed, stream_ids::NOISE_PILOT]);
+        self.problem.update = Update::Sample { seed: pilot_seed };
+        let chosen = self.choose_noise_model(pilot, model, pool);
+        self.problem.update = Update::Sample { seed };
+        self.state.pilot_variance = None;
+        self.state.noise = chosen?;
+        self.state.squared_error = None;
+        self.problem.uninformed_sweep = 0;
+        self.problem.training_count = self.entry_count;
+        for (n, csr) in self.problem.tensor.iter_mut().enumerate() {
+            csr.set_weights(pilot.weights.get(n).cloned().unwrap_or_default());
+        }
+        self.problem.find_unfolding_grams(pool)?;
+        if let Some(samples) = &mut model.samples {
+            samples.noise_ratio = self.state.noise.variance_ratio / self.state.noise.interval_ratio;
+        }
+        Ok(())
+    }
+
+    /// Returns the noise model. The state of the chain is then that after its first sweeps: the larger noise of the last sweeps may
+    /// suppress components, which would be slow to return.
+    fn choose_noise_model(
+        &mut self,
+        pilot: &NoisePilot,
+        model: &mut Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<NoiseModel> {
+        let biases = self.problem.bias_errors(&pilot.holdout, pool)?;
+        let first_sweeps = FIRST_ENTRY_UPDATES / self.entry_count.max(1);
+        let first_sweeps = first_sweeps.clamp(FIRST_SWEEPS[0], FIRST_SWEEPS[1]) as u64;
+        let mut window = PredictionWindow::default();
+        for number in 1..=first_sweeps {
+            self.pilot_sweep(number, model, pool)?;
+            if number > first_sweeps - FIRST_WINDOW {
+                self.add_to_window(&mut window, pilot, model, pool)?;
+            }
+        }
+        let sampled = window.estimate(&pilot.holdout);
+        let (state, state_biases) = (model.snapshot()?, self.state.biases.clone());
+        let mut estimate = sampled;
+        window = PredictionWindow::default();
+        let mut residual_squares = 0.0;
+        for number in first_sweeps + 1..=first_sweeps + LAST_SWEEPS {
+            let variance = NOISE_FRACTION * estimate.squared_error.min(biases.held_out);
+            self.state.pilot_variance = Some(variance.max(MIN_VARIANCE));
+            self.pilot_sweep(number, model, pool)?;
+            if number > first_sweeps + LAST_SWEEPS - LAST_WINDOW {
+                self.add_to_window(&mut window, pilot, model, pool)?;
+                estimate = window.estimate(&pilot.holdout);
+                residual_squares += self.problem.squared_error(model, &self.state, pool)?;
+            }
+        }
+        model.restore(&state)?;
+        self.state.biases = state_biases;
+        self.state.conditional_means = ConditionalMeans::default();
+        let error = estimate.squared_error;
+        if sampled.squared_error < SAMPLED_RATIO * error.min(biases.held_out) {
+            return Ok(NoiseModel::default());
+        }
+        if error > (1.0 - MIN_GAIN) * biases.held_out {
+            return Ok(NoiseModel {
+                interval_ratio: biases.interval_ratio(),
+                has_biases_only: true,
+                ..NoiseModel::default()
+            });
+        }
+        let residual_count = LAST_WINDOW as f64 * self.problem.training_count as f64;
+        let residual_variance = residual_squares / residual_count;
+        let interval_variance = error - estimate.posterior_variance;
+        Ok(NoiseModel {
+            variance_ratio: at_least_one(NOISE_FRACTION * error / residual_variance),
+            interval_ratio: at_least_one(interval_variance / residual_variance),
+            has_biases_only: false,
+        })
+    }
+
+    fn pilot_sweep(&mut self, number: u64, model: &mut Model, pool: &ThreadPool<'_>) -> Result<()> {
+        let sweep = Sweep {
+            number,
+            is_kept: false,
+            is_burn_in: true,
+        };
+        self.problem.sweep(model, &mut self.state, sweep, pool)
+    }
+
+    /// Adds the predictions of the current state of the chain for held-out entries to `window`.
+    fn add_to_window(
+        &mut self,
+        window: &mut PredictionWindow,
+        pilot: &NoisePilot,
+        model: &Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
+        let holdout = &pilot.holdout;
+        let smoothed = self
+            .problem
+            .measure(model, &self.state, holdout, true, pool)?;
+        let means = std::mem::take(&mut self.state.conditional_means);
+        let sampled = self
+            .problem
+            .measure(model, &self.state, holdout, true, pool);
+        self.state.conditional_means = means;
+        window.add(&smoothed.predictions, &sampled?.predictions);
+        Ok(())
+    }
+}
+
+impl BiasErrors {
+    /// Returns the variance of a value given a sample of biases, as a multiple of that of the residuals, where only the biases
+    /// of the largest mode are samples.
+    fn interval_ratio(self) -> f64 {
+        let residual_variance = self.training / (1.0 - self.sampled_fraction).max(0.1);
+        let bias_variance = self.sampled_fraction * residual_variance;
+        at_least_one((self.held_out - bias_variance) / residual_variance)
+    }
+}
+
+/// Returns a ratio of variances, at least 1; 1 if there is no residual variance.
+fn at_least_one(ratio: f64) -> f64 {
+    if ratio.is_finite() {
+        ratio.max(1.0)
+    } else {
+        1.0
+    }
+}
