@@ -522,6 +522,8 @@ static void discovery(const sample &given)
     CHECK(spread.quantiles[2] < spread.predictions[1] && spread.predictions[1] < spread.quantiles[3]);
     CHECK(model.predict_distribution(where, {0.05, 0.95}, unclipped).quantiles == spread.quantiles);
     CHECK(spread.predictions == model.predict(where, unclipped));
+    const s3::distribution_scores scores = model.evaluate_distributions(tensor);
+    CHECK(scores.entries == ENTRIES && scores.crps > 0 && scores.coverage_50 < scores.coverage_90);
     CHECK(model.predict_distribution<float>(where).quantiles.empty());
 
     // Rows that come later.

@@ -137,6 +137,10 @@ static void after_fit(const s3cmtf_problem *problem, const s3cmtf_model *other, 
     s3cmtf_fit *fit = new_fit(problem, options);
     s3cmtf_model *model = run(fit);
     deviations_and_quantiles(model, test);
+    s3cmtf_distribution_scores scores = {.size = sizeof scores};
+    OK(s3cmtf_model_evaluate_distributions(model, test, 2, NULL, &scores, error));
+    CHECK(scores.entries == coo_info_of(test, error).count && scores.crps > 0 && scores.width_90 > 0);
+    CHECK(scores.coverage_50 < scores.coverage_90 && scores.coverage_90 <= 1);
     fold_in_rows(model, test);
     fold_in_rows(other, test);
     CHECK(model_info_of(other, error).samples == 0);

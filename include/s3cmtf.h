@@ -1156,6 +1156,28 @@ typedef struct s3cmtf_evaluation {
     double clipped_mae;
 } s3cmtf_evaluation;
 
+/** Scores of the predictive distributions of a model on a set of entries; lower is better. If the entries have 2 to 32
+  *  distinct values, such as ratings, the values are levels: the probability of a level is that between the midpoints to its
+  *  neighbours, and an interval covers the part of it that is inside. */
+typedef struct s3cmtf_distribution_scores {
+    /** sizeof(s3cmtf_distribution_scores). */
+    uint64_t size;
+    /** The number of entries. Without entries all scores are 0. */
+    uint64_t entries;
+    /** The number of levels of the values; 0 if the values are continuous. */
+    uint64_t levels;
+    /** The mean of -ln p, with p the predictive density of the value or the probability of its level. */
+    double log_score;
+    /** The mean continuous ranked probability score, in the unit of the values. */
+    double crps;
+    /** The fraction of the values inside their central 50% interval. */
+    double coverage_50;
+    /** The fraction of the values inside their central 90% interval. */
+    double coverage_90;
+    /** The mean width of the central 90% intervals. */
+    double width_90;
+} s3cmtf_distribution_scores;
+
 /** Predicts one cell on the calling thread, clipped as S3CMTF_CLIP_DEFAULT. `cell` has one zero-based index per mode. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_predict_cell(const s3cmtf_model *model, const uint64_t *cell,
     double *prediction, s3cmtf_error *error);
@@ -1177,6 +1199,11 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_predict_coo(const s3cmtf_model *model, 
   *  be NULL. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_evaluate(const s3cmtf_model *model, const s3cmtf_coo *coo, uint64_t threads,
     const s3cmtf_cancel *cancel, s3cmtf_evaluation *evaluation, s3cmtf_error *error);
+
+/** Predicts the distribution of every entry of `coo` and writes the scores. A model without posterior samples is
+  *  S3CMTF_BAD_ARGUMENT. `threads` 0 means all CPUs that the process may use; `cancel` may be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_evaluate_distributions(const s3cmtf_model *model, const s3cmtf_coo *coo,
+    uint64_t threads, const s3cmtf_cancel *cancel, s3cmtf_distribution_scores *scores, s3cmtf_error *error);
 
 /*
  * New rows

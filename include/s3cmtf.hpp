@@ -137,6 +137,7 @@ using model_info = s3cmtf_model_info;
 using mode_info = s3cmtf_model_mode;
 using matrix_info = s3cmtf_model_matrix;
 using evaluation = s3cmtf_evaluation;
+using distribution_scores = s3cmtf_distribution_scores;
 using ranking = s3cmtf_ranking;
 using concept_info = s3cmtf_concept;
 using concept_column = s3cmtf_concept_column;
@@ -938,6 +939,13 @@ public:
     evaluation evaluate(const coo &test, std::size_t threads = 0, const cancel_token *cancel = nullptr) const
     {
         return detail::fill<evaluation>(s3cmtf_model_evaluate, get(), test.get(), threads, detail::get(cancel));
+    }
+    /// Computes log score, CRPS and coverage of the predictive distributions of entries (models with posterior samples).
+    distribution_scores evaluate_distributions(const coo &test, std::size_t threads = 0,
+                                               const cancel_token *cancel = nullptr) const
+    {
+        return detail::fill<distribution_scores>(s3cmtf_model_evaluate_distributions, get(), test.get(), threads,
+                                                 detail::get(cancel));
     }
 
     /// Returns a model with additional rows of a mode, computed from their entries. See s3cmtf_model_fold_in().

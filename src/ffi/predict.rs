@@ -22,8 +22,8 @@ use crate::error::Result;
 use crate::format::MAX_DIM;
 use crate::model::Model;
 use crate::predict::{
-    PredictOptions, PredictiveDistribution, evaluate, predict_at, predict_entries,
-    predict_intervals, predict_intervals_at,
+    PredictOptions, PredictiveDistribution, evaluate, evaluate_distributions, predict_at,
+    predict_entries, predict_intervals, predict_intervals_at,
 };
 
 /// Clip if the option "clip" of the model's fit was true, or auto and the values have a bounded scale, such as ratings.
@@ -75,6 +75,30 @@ pub struct Evaluation {
     pub clipped_mae: f64,
 }
 
+/// Scores of the predictive distributions of a model on a set of entries; lower is better. If the entries have 2 to 32
+/// distinct values, such as ratings, the values are levels: the probability of a level is that between the midpoints to its
+/// neighbours, and an interval covers the part of it that is inside.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct DistributionScores {
+    /// sizeof(s3cmtf_distribution_scores).
+    pub size: u64,
+    /// The number of entries. Without entries all scores are 0.
+    pub entries: u64,
+    /// The number of levels of the values; 0 if the values are continuous.
+    pub levels: u64,
+    /// The mean of -ln p, with p the predictive density of the value or the probability of its level.
+    pub log_score: f64,
+    /// The mean continuous ranked probability score, in the unit of the values.
+    pub crps: f64,
+    /// The fraction of the values inside their central 50% interval.
+    pub coverage_50: f64,
+    /// The fraction of the values inside their central 90% interval.
+    pub coverage_90: f64,
+    /// The mean width of the central 90% intervals.
+    pub width_90: f64,
+}
+
 // The layout is part of the ABI: fields are added at the end, and none moves.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
@@ -91,12 +115,18 @@ const _: () = {
     assert!(offset_of!(Evaluation, rmse) == 16);
     assert!(offset_of!(Evaluation, clipped_mae) == 40);
     assert!(size_of::<Evaluation>() == 48);
+    assert!(offset_of!(DistributionScores, entries) == 8);
+    assert!(offset_of!(DistributionScores, log_score) == 24);
+    assert!(offset_of!(DistributionScores, width_90) == 56);
+    assert!(size_of::<DistributionScores>() == 64);
 };
 
 // SAFETY: `repr(C)`, the size first, numbers and pointers only.
 unsafe impl SizedStruct for PredictRequest {}
 // SAFETY: the same.
 unsafe impl SizedStruct for Evaluation {}
+// SAFETY: the same.
+unsafe impl SizedStruct for DistributionScores {}
 
 /// Predicts one cell on the calling thread, clipped as S3CMTF_CLIP_DEFAULT. `cell` has one zero-based index per mode.
 #[must_use]
@@ -339,6 +369,39 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate(
         };
         // SAFETY: a struct of the caller, for this call.
         unsafe { struct_out(&own, evaluation, "evaluation") }
+    })
+}
+
+/// Predicts the distribution of every entry of `coo` and writes the scores. A model without posterior samples is
+/// S3CMTF_BAD_ARGUMENT. `threads` 0 means all CPUs that the process may use; `cancel` may be NULL.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_model_evaluate_distributions(
+    model: Option<&ModelHandle>,
+    coo: Option<&CooHandle>,
+    threads: u64,
+    cancel: Option<&CancelHandle>,
+    scores: *mut DistributionScores,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (model, view) = (of(model)?, entries_of(coo)?);
+        // SAFETY: a struct of the caller, for this call; rejected before the work.
+        unsafe { require_struct(scores, "scores") }?;
+        let threads = self::threads(threads, "threads")?;
+        let found = evaluate_distributions(model, &view, threads, &Token(cancel))?.all;
+        let own = DistributionScores {
+            size: size_of::<DistributionScores>() as u64,
+            entries: view.len() as u64,
+            levels: found.levels as u64,
+            log_score: found.log_score,
+            crps: found.crps,
+            coverage_50: found.coverage_50,
+            coverage_90: found.coverage_90,
+            width_90: found.width_90,
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, scores, "scores") }
     })
 }
 

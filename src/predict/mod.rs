@@ -6,19 +6,25 @@
 //! - [`predict_entries`], [`predict_at`]: point predictions.
 //! - [`predict_intervals`], [`predict_intervals_at`]: predictive means, standard deviations and quantiles, of models with
 //!   posterior samples.
-//! - [`evaluate`]: RMSE and MAE on observed entries.
+//! - [`evaluate`]: RMSE and MAE on observed entries; [`evaluate_distributions`]: log score, CRPS and coverage of
+//!   intervals.
 //! - [`export`]: factors and core as plain files.
 //!
 //! Start with `predictions.rs`. `parallel_chunks.rs` holds the loop that all of them share.
 
+mod distribution_scores;
 mod evaluate;
 mod export;
 mod intervals;
+mod normal_cdf;
 mod normal_quantile;
 mod parallel_chunks;
 mod predictions;
 mod unseen_variance;
 
+pub use distribution_scores::{
+    DistributionEvaluation, DistributionScores, RowLengthGroup, evaluate_distributions,
+};
 pub use evaluate::{ErrorMetrics, Evaluation, evaluate};
 pub use export::{MAX_EXPORTED_TEXT, export};
 pub use intervals::{PredictiveDistribution, predict_intervals, predict_intervals_at};

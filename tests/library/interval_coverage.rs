@@ -5,7 +5,7 @@ use crate::common::in_memory::{Entries, SilentObserver, hash_unit, options};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model::{self, Model};
 use s3cmtf::options::{Algorithm, ModelKind};
-use s3cmtf::predict::{PredictOptions, predict_intervals};
+use s3cmtf::predict::{PredictOptions, evaluate_distributions, predict_intervals};
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{FitInput, fit};
 
@@ -117,7 +117,25 @@ fn intervals_of_frequent_rare_and_unseen_rows_have_nominal_coverage() {
         let [wide, narrow] = coverage(&model, &test, kind);
         assert!((0.86..0.94).contains(&wide), "{kind:?}: {wide}");
         assert!((0.44..0.57).contains(&narrow), "{kind:?}: {narrow}");
+        let of_kind = test.filtered(|index| kind_of(index[0]) == kind);
+        let found = evaluate_distributions(&model, &of_kind.view(), 2, &()).unwrap();
+        let found = [found.all.coverage_90, found.all.coverage_50];
+        assert!(
+            found
+                .iter()
+                .zip([wide, narrow])
+                .all(|(x, y)| (x - y).abs() < 1e-12)
+        );
     }
+    let found = evaluate_distributions(&model, &test.view(), 2, &()).unwrap();
+    let unseen = found.by_row_length[0];
+    assert_eq!((unseen.min_len, unseen.max_len), (0, 0));
+    let counts = found.by_row_length.iter().map(|group| group.scores.count);
+    assert_eq!(counts.sum::<u64>(), test.values.len() as u64);
+    assert!((0.86..0.94).contains(&unseen.scores.coverage_90));
+    // Fewer entries leave more unknown.
+    let widths = |k: usize| found.by_row_length[k].scores.width_90;
+    assert!(widths(0) > widths(1) && widths(1) > widths(found.by_row_length.len() - 1));
     // The model file keeps what the intervals need.
     let dir = Scratch::new("interval-coverage");
     let path = dir.join("model.s3m");
@@ -127,6 +145,37 @@ fn intervals_of_frequent_rare_and_unseen_rows_have_nominal_coverage() {
         assert_eq!(
             coverage(&loaded, &test, kind),
             coverage(&model, &test, kind)
+        );
+    }
+}
+
+/// Ratings: values rounded to levels.
+#[test]
+fn intervals_of_rounded_values_cover_levels_in_part() {
+    let (mut train, mut test) = planted();
+    for entries in [&mut train, &mut test] {
+        for x in &mut entries.values {
+            *x = x.round().clamp(1.0, 5.0);
+        }
+    }
+    let problem = Problem::builder(train.view()).build(&()).unwrap();
+    let mut o = options(Algorithm::Gibbs, ModelKind::Cp, 4);
+    (o.burn_in, o.samples) = (20, 40);
+    let (model, _) = fit(&problem, &o, &FitInput::default(), &mut SilentObserver, &()).unwrap();
+    let seen = test.filtered(|index| kind_of(index[0]) == Kind::Frequent);
+    let found = evaluate_distributions(&model, &seen.view(), 2, &()).unwrap();
+    assert_eq!(found.all.levels, 5);
+    let coverages = [found.all.coverage_90, found.all.coverage_50];
+    assert!(
+        (0.86..0.94).contains(&coverages[0]) && (0.44..0.57).contains(&coverages[1]),
+        "{coverages:?}"
+    );
+    // The entropy of five equally likely levels.
+    assert!(found.all.log_score < 5f64.ln(), "{}", found.all.log_score);
+    for threads in [1, 3] {
+        assert_eq!(
+            evaluate_distributions(&model, &seen.view(), threads, &()).unwrap(),
+            found
         );
     }
 }

@@ -6,7 +6,9 @@ use clap::Args;
 use s3cmtf::discover::{RankBy, RankingOptions, RankingReport, evaluate_ranking};
 use s3cmtf::format::{CooFile, OpenMode};
 use s3cmtf::model::{self, Model};
-use s3cmtf::predict::evaluate;
+use s3cmtf::predict::{
+    DistributionEvaluation, DistributionScores, evaluate, evaluate_distributions,
+};
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
@@ -17,6 +19,10 @@ use crate::progress::Progress;
 use crate::row_names::check_names_match_model;
 
 /// Measure the errors of a model on a file: RMSE and MAE, clipped and unclipped
+///
+/// For models with posterior samples (gibbs) also scores of the predictive distributions, all better if lower, and the
+/// coverage of the central 50% and 90% intervals, also by the number of training entries of the shortest row of an entry.
+/// Values of up to 32 levels, such as ratings, are scored by the probability of their level.
 ///
 /// With --mode also ranking metrics (hit rate, recall, NDCG): the rows of that mode are ranked for each row of another mode (a
 /// user), without the training entries of that user, and compared with a ranking by popularity.
@@ -140,11 +146,67 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         "clipped": model.clips(),
         "range": [range.min, range.max],
     });
+    if model.samples().is_some() {
+        let scores = evaluate_distributions(&model, &file.view(), a.threads, progress)?;
+        object["distribution"] = print_scores(&scores, out);
+    }
     if let Some((options, report)) = ranking {
         object["ranking"] = print_ranking(&options, &report, out);
     }
     out.object(&object);
     Ok(Outcome::Success)
+}
+
+/// Prints the scores of predictive distributions and returns them as a JSON object.
+fn print_scores(found: &DistributionEvaluation, out: &mut Output) -> Value {
+    out.line(format!(
+        "  {:<28}  log score {}  CRPS {}",
+        "predictive distributions",
+        format_error(found.all.log_score, 6),
+        format_error(found.all.crps, 6),
+    ));
+    let coverage = |label: &str, scores: &DistributionScores| {
+        format!(
+            "  {label:<28}  50%: {:.1}%  90%: {:.1}%  mean width of 90% {}",
+            100.0 * scores.coverage_50,
+            100.0 * scores.coverage_90,
+            format_error(scores.width_90, 4),
+        )
+    };
+    out.line(coverage("values inside intervals", &found.all));
+    for group in &found.by_row_length {
+        let label = match (group.min_len, group.max_len) {
+            (0, _) => "  rows without entries".to_string(),
+            (min, max) if min == max => format!("  rows of {}", format_integer(min)),
+            (min, max) => format!(
+                "  rows of {} to {}",
+                format_integer(min),
+                format_integer(max)
+            ),
+        };
+        out.line(coverage(&label, &group.scores));
+    }
+    let mut object = scores_object(&found.all);
+    object["levels"] = json!(found.all.levels);
+    let groups = found.by_row_length.iter().map(|group| {
+        let mut object = scores_object(&group.scores);
+        object["min_row_entries"] = json!(group.min_len);
+        object["max_row_entries"] = json!(group.max_len);
+        object["count"] = json!(group.scores.count);
+        object
+    });
+    object["by_row_length"] = groups.collect();
+    object
+}
+
+fn scores_object(scores: &DistributionScores) -> Value {
+    json!({
+        "log_score": scores.log_score,
+        "crps": scores.crps,
+        "coverage_50": scores.coverage_50,
+        "coverage_90": scores.coverage_90,
+        "width_90": scores.width_90,
+    })
 }
 
 /// Computes the ranking metrics of the model and of a ranking by popularity.

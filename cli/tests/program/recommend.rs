@@ -236,6 +236,12 @@ fn eval_prints_ranking_metrics() {
             assert!((0.0..=1.0).contains(&x), "{ranking}");
         }
     }
+    let scores = &report[0]["distribution"];
+    assert!(scores["log_score"].is_number() && scores["crps"].as_f64().unwrap() > 0.0);
+    let groups = scores["by_row_length"].as_array().unwrap();
+    let counts = groups.iter().map(|group| group["count"].as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>(), report[0]["count"].as_u64().unwrap());
+    assert!(text.contains("CRPS") && text.contains("values inside intervals"));
     all(&base, &["--relevant", "99"]).failed(2, &["no row of mode 1 has a relevant entry"]);
     run(["eval", &model, &late, "--mode", "2"]).failed(2, &["--exclude"]);
     all(&base, &["--for", "2"]).failed(2, &["another mode"]);
