@@ -16,10 +16,10 @@ use crate::solver::data::Data;
 pub(super) const UNITS_PER_BLOCK: usize = 1 << 10;
 
 /// Divergence, as a fraction of the mean squared error, above which replicas are merged more often.
-const HIGH_DIVERGENCE: f64 = 0.004;
+const HIGH_DIVERGENCE: f64 = 0.006;
 
 /// Divergence below which replicas are merged less often.
-const LOW_DIVERGENCE: f64 = 0.002;
+const LOW_DIVERGENCE: f64 = 0.0035;
 
 /// Relative decreases of the mean squared error per pass that shorten and lengthen the interval.
 struct DecreaseLimits {
