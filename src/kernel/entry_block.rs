@@ -524,7 +524,12 @@ fn even_pieces(len: u32, max_len: usize) -> impl Iterator<Item = Range<u32>> {
 
 /// Returns `position` moved by `rotation` in a cycle of `len` positions; both are below `len`, which may exceed 2^31.
 fn rotated(position: u32, rotation: u32, len: u32) -> u32 {
-    ((u64::from(position) + u64::from(rotation)) % u64::from(len)) as u32
+    let rest = len - rotation;
+    if position < rest {
+        position + rotation
+    } else {
+        position - rest
+    }
 }
 
 /// Adds the runs of `n` entries in storage order, given the fiber row of each.
