@@ -4,7 +4,6 @@ use super::observer::{Event, Observer};
 use crate::error::Result;
 use crate::model::{FitRecord, Model, Predict};
 use crate::problem::{MatrixKind, Problem};
-use crate::progress::{Monitor, check_cancelled, steps_per_poll};
 
 /// Number of training entries whose residuals are examined at most.
 const MAX_RESIDUALS: usize = 4096;
@@ -50,13 +49,11 @@ pub(super) fn warn_of_outliers(
     model: &mut Model,
     epoch: u64,
     observer: &mut dyn Observer,
-    monitor: &dyn Monitor,
 ) -> Result<()> {
     if problem.is_bounded() {
         return Ok(());
     }
-    let residuals = sampled_residuals(problem, model, monitor)?;
-    let Some(outliers) = Outliers::of(&residuals) else {
+    let Some(outliers) = Outliers::of(&sampled_residuals(problem, model)?) else {
         return Ok(());
     };
     let event = Event::Warning(format!(
@@ -72,24 +69,15 @@ pub(super) fn warn_of_outliers(
     Ok(())
 }
 
-/// Returns the residuals of training entries at equal distances; none if the fit is cancelled.
-fn sampled_residuals(
-    problem: &Problem<'_>,
-    model: &Model,
-    monitor: &dyn Monitor,
-) -> Result<Vec<f64>> {
+/// Returns the residuals of training entries at equal distances.
+fn sampled_residuals(problem: &Problem<'_>, model: &Model) -> Result<Vec<f64>> {
     let view = problem.tensor().view();
-    let operations = model.operations_per_prediction();
-    let count = (MAX_OPERATIONS / operations.max(1)).min(MAX_RESIDUALS);
-    let count = count.min(view.len());
-    let predictions_per_poll = steps_per_poll(operations);
+    let affordable = MAX_OPERATIONS / model.operations_per_prediction().max(1);
+    let count = view.len().min(MAX_RESIDUALS).min(affordable);
     let mut predict = model.predictor()?;
     let mut residuals = Vec::with_capacity(count);
     let mut index = vec![0; view.order()];
     for k in 0..count {
-        if k % predictions_per_poll == 0 && check_cancelled(monitor).is_err() {
-            return Ok(Vec::new());
-        }
         let i = (k as u128 * view.len() as u128 / count as u128) as usize;
         if view.weight(i)? == Some(0.0) {
             continue;

@@ -81,7 +81,7 @@ fn fit_with_monitor(
     let (mut model, summary) = fit.finish(reason, observer)?;
     // A fit that is to stop does no more work.
     if !matches!(reason, StopReason::Cancelled | StopReason::TimeLimit) {
-        warn_of_outliers(problem, &mut model, summary.epochs, observer, monitor)?;
+        warn_of_outliers(problem, &mut model, summary.epochs, observer)?;
     }
     observer.event(&Event::Stopped(reason));
     Ok((model, summary))
