@@ -1,16 +1,15 @@
 //! The entry point of a fit: checks the input, resolves options and starting values, and runs the driver.
 
-use super::data_warnings::{warn_of_constant_matrices, warn_of_outliers};
 use super::driver::{Clock, Fit, FitMonitor, FitState};
 use super::holdout_split::HoldoutSplit;
 use super::hyperparameters::resolve_options;
 use super::input::{FitInput, FitSummary};
-use super::observer::{Event, Observer, StopReason};
+use super::observer::{Event, Observer};
 use super::resume::{Progress, resumed_options};
 use crate::error::{Error, Result};
-use crate::model::{Model, check_target, load_checkpoint};
+use crate::model::{FitRecord, Model, check_target, load_checkpoint};
 use crate::options::{Algorithm, Options};
-use crate::problem::Problem;
+use crate::problem::{MatrixKind, Problem};
 use crate::progress::Monitor;
 use crate::trace::{self, SpanKind};
 
@@ -78,13 +77,7 @@ fn fit_with_monitor(
     drop(initialization);
     let reason = fit.run(observer)?;
     fit.save_last_checkpoint(observer)?;
-    let (mut model, summary) = fit.finish(reason, observer)?;
-    // A fit that is to stop does no more work.
-    if !matches!(reason, StopReason::Cancelled | StopReason::TimeLimit) {
-        warn_of_outliers(problem, &mut model, summary.epochs, observer)?;
-    }
-    observer.event(&Event::Stopped(reason));
-    Ok((model, summary))
+    fit.finish(reason, observer)
 }
 
 /// Resolves options and starting values of a new fit. Returns the options; the rest goes into `state`.
@@ -196,4 +189,23 @@ fn check_split(problem: &Problem<'_>, options: &Options) -> Result<()> {
              smaller fraction"
         )
     }))
+}
+
+/// Warns of observed matrices whose entries all have the same value.
+fn warn_of_constant_matrices(
+    problem: &Problem<'_>,
+    record: &mut FitRecord,
+    observer: &mut dyn Observer,
+) {
+    for matrix in problem.matrices() {
+        if matrix.is_constant && matrix.kind == MatrixKind::Observed && matrix.entries.len() > 1 {
+            let event = Event::Warning(format!(
+                "{}: all its entries have the same value, so that it carries no information; if unlisted \
+                 cells are 0, couple it as full, or sampled with a number of zeros for each entry",
+                matrix.entries.name()
+            ));
+            event.record(record, 0);
+            observer.event(&event);
+        }
+    }
 }

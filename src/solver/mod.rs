@@ -17,7 +17,6 @@ mod biases;
 mod chunked_sum;
 mod cp_to_tucker;
 mod data;
-mod data_warnings;
 mod default_rank;
 mod driver;
 mod entries;

@@ -89,6 +89,7 @@ impl Fit<'_> {
             error(|m| m.test_rmse),
             error(|m| m.valid_rmse),
         ];
+        observer.event(&Event::Stopped(reason));
         let summary = FitSummary {
             reason,
             epochs: self.progress.epoch,
