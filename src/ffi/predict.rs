@@ -75,9 +75,10 @@ pub struct Evaluation {
     pub clipped_mae: f64,
 }
 
-/// Scores of the predictive distributions of a model on a set of entries; lower is better. If the entries have 2 to 32
-/// distinct values, such as ratings, the values are levels: the probability of a level is that between the midpoints to its
-/// neighbours, and an interval covers the part of it that is inside.
+/// Scores of the predictive distributions of a model on a set of entries; lower is better. Values with 2 to 32 distinct
+/// levels, such as ratings, are treated as discrete. The probability of a level is that of the range between the midpoints
+/// to the next levels. If an interval ends within that range, the value counts as covered in proportion to the probability
+/// inside the interval.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct DistributionScores {

@@ -8,7 +8,7 @@ use super::unseen_rows::UnseenRows;
 /// One posterior sample, in standardized values.
 #[derive(Clone)]
 pub struct PosteriorSample {
-    /// Standard deviation of a value given the sample.
+    /// Standard deviation of an observed value around the prediction of this sample.
     pub noise_deviation: f64,
     /// The core in the layout of the model's; empty if the model's own core applies.
     pub core: Vec<f32>,

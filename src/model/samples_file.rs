@@ -1,7 +1,8 @@
 //! Posterior samples as sections of a model file.
 //!
 //! Section `samples` has lines `key=value`; the others hold one array each with the values of all samples, one sample
-//! after the other. Files of earlier versions lack the line `noise_ratio`, `samples.weights`, `samples.matrix*`, `samples.cold*` and `samples.unseen*`.
+//! after the other. Files of earlier versions lack the line `noise_ratio` and the sections `samples.weights`,
+//! `samples.matrix*`, `samples.cold*` and `samples.unseen*`.
 //! A fit that was resumed from such a file has samples without these parts, too, and writes only what all samples have.
 
 use std::collections::HashMap;

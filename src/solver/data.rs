@@ -309,7 +309,7 @@ impl Source<'_> {
 
 /// Matrix entries of the rows of each mode, which carry the penalty of rows without tensor entries.
 struct MatrixUsage {
-    /// Number of matrix entries of each row; empty for modes without matrices. In a full matrix every position is an entry.
+    /// Number of matrix entries of each row; empty for modes without matrices. A full matrix has an entry in every cell.
     counts: Vec<Vec<u64>>,
     /// Total weight of these entries; empty for modes whose matrices are not weighted.
     weights: Vec<Vec<f64>>,

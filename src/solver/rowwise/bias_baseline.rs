@@ -1,4 +1,4 @@
-//! The errors of biases alone.
+//! Errors of a model that has biases only.
 
 use super::holdout::HoldoutEntries;
 use super::problem::RowwiseProblem;
@@ -13,13 +13,14 @@ const BIAS_SWEEPS: usize = 5;
 /// Number of rows whose biases one task computes.
 const ROWS_PER_TASK: usize = 4096;
 
-/// Weighted squared errors of biases alone, per entry and for scaled values.
+/// Mean squared errors of a model that has biases only, in scaled units.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BiasErrors {
     pub training: f64,
     pub held_out: f64,
-    /// Mean of n / (n + damping) over the rows of the largest mode, n being the weight of a row, per entry: the variance of a
-    /// sampled bias as a fraction of that of the noise.
+    /// Posterior variance of the bias in the prediction of a training entry, averaged over the entries, as a fraction of the
+    /// noise variance. For the largest mode only: the sum over rows of n / (n + damping), with n the weight of a row, divided
+    /// by the number of entries.
     pub sampled_fraction: f64,
 }
 

@@ -1,9 +1,13 @@
-//! The choice of the noise model of `gibbs`, by the errors of a pilot chain on held-out training entries.
+//! Selection of the noise model of `gibbs` by a pilot chain, which does not see part of the training entries.
 //!
-//! The first sweeps of the pilot chain sample the noise from the residuals, which finds structure fastest. If they predict the
-//! held-out entries by far the best, the noise is sampled in this way. In the following sweeps the variance of the noise is [`NOISE_FRACTION`] of the squared error of the posterior mean on held-out entries, as the
-//! last sweeps estimate it. The ratio of that variance to that of the residuals is kept for the chain of the fit, which uses
-//! all entries. Where the chain predicts held-out entries no better than biases do, biases alone remain.
+//! The chain has two phases. In the first it samples the noise variance from the residuals of the training entries, with
+//! which it finds structure fastest. In the second the noise variance is [`NOISE_FRACTION`] of the squared error on the
+//! held-out entries. Three outcomes are possible:
+//!
+//! - The first phase predicts the held-out entries much better than the second: the noise is sampled from the residuals.
+//! - The second phase predicts them hardly better than biases alone: the model has biases only.
+//! - Otherwise the ratio of the noise variance to the residual variance in the second phase is kept. The fit, which uses
+//!   all entries, multiplies its residual variance by this ratio.
 
 use super::bias_baseline::BiasErrors;
 use super::noise_model::NoiseModel;
@@ -36,7 +40,7 @@ const NOISE_FRACTION: f64 = 0.81;
 /// The noise is sampled from the residuals if the held-out squared error is then below this fraction of that of the larger noise.
 const SAMPLED_RATIO: f64 = 0.9;
 
-/// Least fraction by which the chain must lower the held-out squared error of biases alone.
+/// The model has factors only if they lower the held-out squared error of biases alone by at least this fraction.
 const MIN_GAIN: f64 = 0.003;
 
 /// Least variance of the noise in the pilot chain.

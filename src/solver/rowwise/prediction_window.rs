@@ -1,14 +1,14 @@
-//! Predictions of several states of a chain for held-out entries.
+//! Moments of the predictions of successive states of a chain for held-out entries.
 
 use super::holdout::HoldoutEntries;
 
-/// Sums over the predictions of several states of the chain, scaled.
+/// Moments of the predictions of successive states of the chain, in scaled units.
 #[derive(Default)]
 pub(super) struct PredictionWindow {
     count: usize,
-    /// For each entry, of the predictions from conditional means.
+    /// For each entry, moments of the predictions that use conditional means of rows.
     smoothed: Vec<Moments>,
-    /// For each entry, of the predictions from samples.
+    /// For each entry, moments of the predictions that use sampled rows.
     sampled: Vec<Moments>,
 }
 
@@ -19,12 +19,12 @@ struct Moments {
     squares: f32,
 }
 
-/// What a [`PredictionWindow`] says about the chain, per held-out entry and for scaled values.
+/// Estimates from a [`PredictionWindow`], averaged over the held-out entries, in scaled units.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowEstimate {
-    /// Weighted squared error of the posterior mean.
+    /// Squared error of the posterior mean, times the weight of the entry.
     pub squared_error: f64,
-    /// Weighted posterior variance of predictions.
+    /// Posterior variance of the prediction, times the weight of the entry.
     pub posterior_variance: f64,
 }
 

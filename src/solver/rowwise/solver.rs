@@ -20,7 +20,7 @@ pub(in crate::solver) struct RowwiseSolver {
     pub(super) burn_in: Option<u64>,
     /// Number of tensor entries.
     pub(super) entry_count: usize,
-    /// Chooses the noise before the first sweep.
+    /// Held-out entries of the pilot chain, which selects the noise model before the first sweep; `None` afterwards.
     pub(super) pilot: Option<NoisePilot>,
 }
 

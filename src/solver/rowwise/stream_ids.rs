@@ -17,7 +17,7 @@ pub const COLD_START_BIASES: u64 = 205;
 pub const FOLD_IN: u64 = 206;
 /// Spectral initialization.
 pub const SPECTRAL: u64 = 207;
-/// Training entries that are held out while the noise is chosen, and the chain that predicts them.
+/// The pilot chain that selects the noise variance, and the split of the training entries that it holds out.
 pub const NOISE_PILOT: u64 = 208;
 
 /// Added to the number of a matrix where other streams have the number of a mode.
