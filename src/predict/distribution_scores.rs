@@ -4,6 +4,8 @@
 //! predictive distribution between the midpoints to its neighbours, unbounded at both ends. An interval covers part of
 //! the probability of a level; the expected fraction counts, as with a randomized probability integral transform.
 
+use std::collections::BTreeMap;
+
 use super::intervals::{interval_predictor, require_samples};
 use super::normal_cdf::{normal_crps, normal_probability};
 use super::normal_quantile::normal_quantile;
@@ -11,7 +13,7 @@ use super::parallel_chunks::{ChunkRun, Positions, not_finite};
 use crate::error::Result;
 use crate::format::CooView;
 use crate::model::{Model, Predict};
-use crate::progress::Monitor;
+use crate::progress::{Monitor, StepPolls};
 use crate::value_range::ValueRange;
 
 /// Number of distinct values up to which values are levels of a scale.
@@ -70,8 +72,8 @@ pub fn evaluate_distributions(
 ) -> Result<DistributionEvaluation> {
     model.check_order(view)?;
     let samples = require_samples(model, &[])?;
-    let levels = Levels::of(view)?;
-    let groups = RowLengths::of(model, view);
+    let levels = Levels::of(view, monitor)?;
+    let groups = RowLengths::of(model, view, monitor)?;
     let run = ChunkRun {
         threads,
         phase: "evaluating intervals",
@@ -148,54 +150,72 @@ pub fn evaluate_distributions(
 /// Number of groups of entries by the length of their shortest row, without that of unseen rows.
 const GROUPS: usize = 10;
 
-/// The lengths of the shortest rows of entries, and their groups.
-struct RowLengths {
-    /// For each entry, the number of training entries of its shortest row.
-    lengths: Vec<u64>,
+/// Groups of entries by the length of their shortest row: its number of training entries.
+struct RowLengths<'a> {
+    model: &'a Model,
+    view: &'a CooView<'a>,
     /// The smallest and largest length of each group, in ascending order.
     bounds: Vec<(u64, u64)>,
 }
 
-impl RowLengths {
-    fn of(model: &Model, view: &CooView<'_>) -> RowLengths {
-        let shortest = |i: usize| {
-            let lengths = model.modes().iter().enumerate().map(|(n, mode)| {
-                let row = model.row_of(n, view.column(n)[i]) as usize;
-                mode.counts.get(row).copied().unwrap_or(0)
-            });
-            lengths.min().unwrap_or(0)
+impl<'a> RowLengths<'a> {
+    fn of(
+        model: &'a Model,
+        view: &'a CooView<'a>,
+        monitor: &dyn Monitor,
+    ) -> Result<RowLengths<'a>> {
+        let mut lengths = RowLengths {
+            model,
+            view,
+            bounds: Vec::new(),
         };
-        let lengths: Vec<u64> = (0..view.len()).map(shortest).collect();
-        let mut sorted = lengths.clone();
-        sorted.sort_unstable();
-        RowLengths {
-            bounds: groups_of_sorted(&sorted),
-            lengths,
+        let mut histogram = BTreeMap::new();
+        let mut polls = StepPolls::new(monitor, view.order());
+        for i in 0..view.len() {
+            polls.step()?;
+            *histogram.entry(lengths.shortest_row(i)).or_insert(0) += 1;
         }
+        lengths.bounds = group_bounds(&histogram);
+        Ok(lengths)
+    }
+
+    /// Returns the length of the shortest row of an entry; 0 if the model does not have one of its rows.
+    fn shortest_row(&self, entry: usize) -> u64 {
+        let modes = self.model.modes().iter().enumerate();
+        let lengths = modes.map(|(n, mode)| {
+            let row = self.model.row_of(n, self.view.column(n)[entry]) as usize;
+            mode.counts.get(row).copied().unwrap_or(0)
+        });
+        lengths.min().unwrap_or(0)
     }
 
     fn group_of(&self, entry: usize) -> usize {
-        let length = self.lengths[entry];
+        let length = self.shortest_row(entry);
         self.bounds.partition_point(|&(_, max)| max < length)
     }
 }
 
-/// Returns the smallest and largest length of each group: length 0, and tenths of the other lengths, as long as equal lengths
-/// are in one group.
-fn groups_of_sorted(sorted: &[u64]) -> Vec<(u64, u64)> {
-    let (unseen, seen) = sorted.split_at(sorted.partition_point(|&length| length == 0));
-    let mut bounds = Vec::new();
-    if !unseen.is_empty() {
-        bounds.push((0, 0));
-    }
-    let mut start = 0;
-    for k in 1..=GROUPS {
-        let end = seen.len() * k / GROUPS;
-        if end > start {
-            let max = seen[end - 1];
-            bounds.push((seen[start], max));
-            start = seen.partition_point(|&length| length <= max);
+/// Returns the smallest and largest length of each group: length 0, and tenths of the entries of other lengths, as far as entries
+/// of equal length are in one group. `histogram` has the number of entries of each length.
+fn group_bounds(histogram: &BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
+    let mut bounds: Vec<(u64, u64)> = Vec::new();
+    let seen: u64 = histogram.range(1..).map(|(_, count)| count).sum();
+    // Number of entries before the group, and at the end of its tenth.
+    let (mut before, mut end) = (0, 0);
+    for (&length, &count) in histogram {
+        if length == 0 {
+            bounds.push((0, 0));
+            continue;
         }
+        match bounds.last_mut() {
+            Some((_, max)) if before < end => *max = length,
+            _ => {
+                bounds.push((length, length));
+                let tenths = (1..=GROUPS as u64).map(|k| seen * k / GROUPS as u64);
+                end = tenths.into_iter().find(|&e| e > before).unwrap_or(seen);
+            }
+        }
+        before += count;
     }
     bounds
 }
@@ -207,9 +227,11 @@ struct Levels {
 }
 
 impl Levels {
-    fn of(view: &CooView<'_>) -> Result<Levels> {
+    fn of(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Levels> {
         let mut values: Vec<f64> = Vec::new();
+        let mut polls = StepPolls::new(monitor, 1);
         for i in 0..view.len() {
+            polls.step()?;
             let value = view.values().get(i);
             if !value.is_finite() {
                 return Err(view.not_finite(i, "value", value));
@@ -292,7 +314,7 @@ mod tests {
         let column: Vec<u32> = (0..values.len() as u32).collect();
         let dims = [values.len() as u64; 2];
         let view = CooView::new("t", &dims, &[&column, &column], Values::F64(values)).unwrap();
-        Levels::of(&view).unwrap()
+        Levels::of(&view, &()).unwrap()
     }
 
     #[test]
@@ -305,13 +327,17 @@ mod tests {
 
     #[test]
     fn groups_keep_equal_lengths_together() {
-        let lengths: Vec<u64> = (0..20).map(|k| k / 4).collect();
+        let bounds = |lengths: &mut dyn Iterator<Item = u64>| {
+            let mut histogram = BTreeMap::new();
+            lengths.for_each(|length| *histogram.entry(length).or_insert(0) += 1);
+            group_bounds(&histogram)
+        };
         assert_eq!(
-            groups_of_sorted(&lengths),
+            bounds(&mut (0..20).map(|k| k / 4)),
             [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]
         );
-        assert_eq!(groups_of_sorted(&[]), []);
-        let bounds = groups_of_sorted(&(1..=1000).collect::<Vec<u64>>());
+        assert_eq!(bounds(&mut std::iter::empty()), []);
+        let bounds = bounds(&mut (1..=1000));
         assert_eq!(
             (bounds.len(), bounds[0], bounds[9]),
             (10, (1, 100), (901, 1000))
