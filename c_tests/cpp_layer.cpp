@@ -372,12 +372,12 @@ static void fits(const sample &given, const std::string &folder)
     std::vector<std::uint32_t> film = {0, 1, 2}, next = {1, 2, 0};
     const std::vector<float> ones(3, 1.0f);
     const s3::coo graph(s3::entries(s3::cells::columns(film, next), ones).dims({FILMS, FILMS}));
-    s3::coupling full, sampled, similar;
-    full.kind = s3::matrix_kind::full;
-    (sampled.kind = s3::matrix_kind::sampled, sampled.zeros = 2, sampled.penalty = 0.0);
+    s3::coupling full, sampled, similar, automatic;
+    (full.kind = s3::matrix_kind::full, full.weight = 1.0, automatic.kind = s3::matrix_kind::automatic);
+    (sampled.kind = s3::matrix_kind::sampled, sampled.zeros = 2, sampled.penalty = 0.0, sampled.weight = 1.0);
     (similar.kind = s3::matrix_kind::graph, similar.weight = 0.5);
     s3::problem several = moved(problem);
-    several.add_matrix(1, genres, full).add_matrix(1, genres, sampled).add_matrix(1, graph, similar).add_matrix(1, genres);
+    several.add_matrix(1, genres, full).add_matrix(1, genres, sampled).add_matrix(1, graph, similar).add_matrix(1, genres, automatic);
     const s3::model coupled = s3::fit(several, small()).run();
     CHECK(coupled.info().matrices == 5 && coupled.matrix_info(0).kind == S3CMTF_MATRIX_OBSERVED);
     CHECK(coupled.matrix_info(2).kind == S3CMTF_MATRIX_SAMPLED && coupled.matrix_info(3).weight == 0.5);

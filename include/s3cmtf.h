@@ -637,6 +637,9 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_preset_name(uint64_t index, const char **name
 #define S3CMTF_MATRIX_FULL 2
 /** The listed entries and randomly sampled zeros are factorized. */
 #define S3CMTF_MATRIX_SAMPLED 3
+/** As S3CMTF_MATRIX_OBSERVED, or as S3CMTF_MATRIX_FULL if all entries have the same value and a fit predicts held-out entries
+  *  better with zeros in the other cells. */
+#define S3CMTF_MATRIX_AUTO 4
 
 /** How a matrix is coupled to a mode. */
 typedef struct s3cmtf_coupling {
@@ -693,6 +696,8 @@ void s3cmtf_problem_free(s3cmtf_problem *problem);
 #define S3CMTF_EVENT_CHECKPOINT 4
 /** A warning about data or options. Later versions may have further events. */
 #define S3CMTF_EVENT_WARNING 5
+/** The fit selected something that the options left open, by evidence that the message states. */
+#define S3CMTF_EVENT_SELECTED 6
 /** The fit has not ended. */
 #define S3CMTF_STOP_NONE 0
 /** All epochs ended. */

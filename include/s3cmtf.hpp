@@ -166,7 +166,8 @@ enum class matrix_kind : std::int32_t {
     observed = S3CMTF_MATRIX_OBSERVED,   ///< Over its entries.
     graph = S3CMTF_MATRIX_GRAPH,         ///< Entries are similarities between rows of the mode.
     full = S3CMTF_MATRIX_FULL,           ///< Over all cells; those without an entry are 0.
-    sampled = S3CMTF_MATRIX_SAMPLED      ///< Over its entries and sampled zeros.
+    sampled = S3CMTF_MATRIX_SAMPLED,     ///< Over its entries and sampled zeros.
+    automatic = S3CMTF_MATRIX_AUTO       ///< Observed, or full if all entries are equal and that predicts better.
 };
 
 /// The order of the numbers of a matrix or core.

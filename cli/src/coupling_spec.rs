@@ -58,11 +58,11 @@ impl CouplingSpec {
     }
 }
 
-/// Splits the kind of a matrix off the end: `observed` (the default), `full`, `sampled=K` or `sampled:K`.
+/// Splits the kind of a matrix off the end: `auto` (the default), `observed`, `full`, `sampled=K` or `sampled:K`.
 fn split_kind(spec: &str) -> (&str, MatrixKind) {
     let colons = spec.rmatch_indices(':').take(2);
     let ends = colons.map(|(at, _)| (&spec[..at], &spec[at + 1..]));
     let named = ends.filter_map(|(rest, name)| Some((rest, MatrixKind::from_name(name)?)));
     let mut named = named.filter(|(_, kind)| !kind.is_graph());
-    named.next().unwrap_or((spec, MatrixKind::Observed))
+    named.next().unwrap_or((spec, MatrixKind::Auto))
 }

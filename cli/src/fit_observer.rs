@@ -72,6 +72,11 @@ impl Observer for ConsoleObserver<'_> {
                 json!({"epoch": epoch, "eta": eta}),
             ),
             Event::Checkpoint { epoch } => ("checkpoint", String::new(), json!({"epoch": epoch})),
+            Event::Selected { what, text } => (
+                "selected",
+                format!("{what}: {text}"),
+                json!({"what": what, "text": text}),
+            ),
             Event::Warning(text) => {
                 if !self.out.json {
                     self.progress.suspend(|| print_warning(text));

@@ -87,7 +87,8 @@ pub(crate) fn advanced_data_arguments(command: Command) -> Command {
 pub(crate) const COUPLING_HELP: &str = "\
 Coupled matrices: --matrix MODE:FILE[:WEIGHT[:PENALTY]][:KIND]. The rows of the matrix are the rows of the mode. \
 WEIGHT replaces --lambda-m and PENALTY replaces --lambda-reg. KIND says what cells without an entry are: \
-observed (unknown, the default), full (zeros), or sampled=K (K random zeros per entry).
+observed (unknown), full (zeros), sampled=K (K random zeros per entry), or auto, the default (zeros if all entries are \
+equal and that predicts better, else unknown). Without weights, matrices that do not help are not used.
 Graphs: --graph MODE:FILE[:WEIGHT], a square matrix of similarities; a penalty on the differences of similar rows.";
 
 /// Returns `text` with static lifetime, which clap requires of names. Arguments are built once per process.

@@ -256,7 +256,7 @@ pub unsafe extern "C" fn s3cmtf_model_get_matrix(
             size: size_of::<MatrixInfo>() as u64,
             mode: matrix.mode as u64,
             kind: match matrix.kind {
-                MatrixKind::Observed => S3CMTF_MATRIX_OBSERVED,
+                MatrixKind::Observed | MatrixKind::Auto => S3CMTF_MATRIX_OBSERVED,
                 MatrixKind::Graph => S3CMTF_MATRIX_GRAPH,
                 MatrixKind::Full => S3CMTF_MATRIX_FULL,
                 MatrixKind::Sampled(_) => S3CMTF_MATRIX_SAMPLED,

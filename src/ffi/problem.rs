@@ -22,6 +22,10 @@ pub const S3CMTF_MATRIX_FULL: i32 = 2;
 /// The listed entries and randomly sampled zeros are factorized.
 pub const S3CMTF_MATRIX_SAMPLED: i32 = 3;
 
+/// As S3CMTF_MATRIX_OBSERVED, or as S3CMTF_MATRIX_FULL if all entries have the same value and a fit predicts held-out entries
+/// better with zeros in the other cells.
+pub const S3CMTF_MATRIX_AUTO: i32 = 4;
+
 /// How a matrix is coupled to a mode.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -145,6 +149,7 @@ pub unsafe extern "C" fn s3cmtf_problem_add_matrix(
                 (S3CMTF_MATRIX_GRAPH, MatrixKind::Graph),
                 (S3CMTF_MATRIX_FULL, MatrixKind::Full),
                 (S3CMTF_MATRIX_SAMPLED, MatrixKind::Sampled(coupling.zeros)),
+                (S3CMTF_MATRIX_AUTO, MatrixKind::Auto),
             ],
             "coupling->kind",
         )?;

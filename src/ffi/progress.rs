@@ -27,6 +27,8 @@ pub const S3CMTF_EVENT_ROLLED_BACK: i32 = 3;
 pub const S3CMTF_EVENT_CHECKPOINT: i32 = 4;
 /// A warning about data or options. Later versions may have further events.
 pub const S3CMTF_EVENT_WARNING: i32 = 5;
+/// The fit selected something that the options left open, by evidence that the message states.
+pub const S3CMTF_EVENT_SELECTED: i32 = 6;
 
 /// The fit has not ended.
 pub const S3CMTF_STOP_NONE: i32 = 0;

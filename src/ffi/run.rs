@@ -12,8 +12,8 @@ use super::guard::caught;
 use super::problem::Parts;
 use super::progress::{
     Progress, S3CMTF_EVENT_CHECKPOINT, S3CMTF_EVENT_EPOCH, S3CMTF_EVENT_RANK_LOWERED,
-    S3CMTF_EVENT_ROLLED_BACK, S3CMTF_EVENT_WARNING, S3CMTF_FIT_ENDED, S3CMTF_FIT_READY,
-    S3CMTF_FIT_RUNNING,
+    S3CMTF_EVENT_ROLLED_BACK, S3CMTF_EVENT_SELECTED, S3CMTF_EVENT_WARNING, S3CMTF_FIT_ENDED,
+    S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING,
 };
 use super::status::Outcome;
 use crate::error::Error;
@@ -197,6 +197,7 @@ impl Observer for Watch<'_> {
                 )
             }
             Event::Warning(text) => (S3CMTF_EVENT_WARNING, text.clone()),
+            Event::Selected { what, text } => (S3CMTF_EVENT_SELECTED, format!("{what}: {text}")),
             Event::Checkpoint { epoch } => (
                 S3CMTF_EVENT_CHECKPOINT,
                 format!("checkpoint after epoch {epoch}"),

@@ -168,6 +168,16 @@ impl<'a> CooView<'a> {
         self
     }
 
+    /// Returns a view of the same name and sizes that has no entries.
+    pub(crate) fn without_entries(&self) -> Result<CooView<'a>> {
+        let columns: Vec<&[u32]> = vec![&[]; self.order()];
+        let empty = CooView::new(self.name.clone(), &self.dims, &columns, Values::F32(&[]))?;
+        Ok(CooView {
+            dims_inferred: self.dims_inferred,
+            ..empty
+        })
+    }
+
     /// Returns the name that error messages use.
     pub fn name(&self) -> &str {
         &self.name

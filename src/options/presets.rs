@@ -65,7 +65,7 @@ mod tests {
         let yelp = Options::preset("paper-yelp").unwrap();
         assert_eq!(
             (yelp.eta, yelp.lambda_m, yelp.rank),
-            (Some(0.0005), 10.0, vec![10])
+            (Some(0.0005), vec![10.0], vec![10])
         );
         assert!(
             Options::preset("papr")

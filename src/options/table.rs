@@ -137,8 +137,8 @@ options! {
         "Penalty on factors, core and columns; auto: estimated";
     penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root", NOT_GIBBS,
         "Penalty of a row with n entries: 1 (row), root of n, n (entry)";
-    lambda_m: f64, OptionKind::Real(0.0, f64::MAX), "1", ALL,
-        "Weight of matrices and graphs without their own weight";
+    lambda_m: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", ALL,
+        "Weight of matrices without one; auto: 1, or 0 if none is better";
     penalty: Penalty, OptionKind::Choice(PENALTIES), "l2", SGD,
         "Penalty norm: l2 (squares) or l1 (absolute values)";
     start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto", NOT_GIBBS,

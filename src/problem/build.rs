@@ -6,7 +6,7 @@ use super::coupled_problem::{CoupledMatrix, Problem};
 use super::entry_source::EntrySource;
 use super::matrix_kind::MatrixKind;
 use super::problem_mode::{ProblemMode, solver_weight};
-use super::sampled_zeros::{check_unique_positions, sample_zeros};
+use super::sampled_zeros::{check_unique_positions, has_unique_positions, sample_zeros};
 use super::value_statistics::ValueStatistics;
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder};
@@ -42,6 +42,7 @@ struct ValidatedMatrix<'a> {
     entries: EntrySource<'a>,
     columns: RowMap,
     is_constant: bool,
+    may_be_full: bool,
 }
 
 impl<'a> Problem<'a> {
@@ -298,7 +299,7 @@ impl<'a> MatrixInput<'a> {
         let mut entries = EntrySource::new(matrix.clone());
         match self.kind {
             MatrixKind::Graph => {}
-            MatrixKind::Observed => mark_rows(matrix, 1, &mut columns, monitor)?,
+            MatrixKind::Observed | MatrixKind::Auto => mark_rows(matrix, 1, &mut columns, monitor)?,
             MatrixKind::Full => {
                 mark_rows(matrix, 1, &mut columns, monitor)?;
                 check_unique_positions(matrix, monitor)?;
@@ -313,8 +314,16 @@ impl<'a> MatrixInput<'a> {
                 }
             }
         }
+        let is_constant = range.min == range.max && entries.zeros[0].is_empty();
+        let is_unweighted = matrix.weights().is_none() && !matrix.is_empty();
+        let may_be_full = self.kind == MatrixKind::Auto
+            && is_constant
+            && is_unweighted
+            && range.min != 0.0
+            && has_unique_positions(matrix, monitor)?;
         Ok(ValidatedMatrix {
-            is_constant: range.min == range.max && entries.zeros[0].is_empty(),
+            is_constant,
+            may_be_full,
             entries,
             columns: columns.finish()?,
         })
@@ -331,6 +340,7 @@ impl<'a> MatrixInput<'a> {
             entries,
             columns,
             is_constant,
+            may_be_full,
         } = validated;
         let mut columns = match self.kind {
             MatrixKind::Graph => ProblemMode::empty(columns),
@@ -349,10 +359,14 @@ impl<'a> MatrixInput<'a> {
             mode: self.mode,
             weight: self.weight,
             penalty: self.penalty,
-            kind: self.kind,
+            kind: match self.kind {
+                MatrixKind::Auto => MatrixKind::Observed,
+                kind => kind,
+            },
             entries,
             columns,
             is_constant,
+            may_be_full,
         })
     }
 }

@@ -7,6 +7,7 @@ use super::value_statistics::ValueStatistics;
 use crate::error::{Error, Result};
 use crate::format::RowMap;
 use crate::options::Options;
+use crate::progress::Monitor;
 use crate::value_range::ValueRange;
 
 /// A matrix coupled to a mode.
@@ -26,6 +27,9 @@ pub struct CoupledMatrix<'a> {
     pub columns: ProblemMode,
     /// Whether all its entries have the same value.
     pub is_constant: bool,
+    /// Whether its kind was left open and it could be `Full`: all entries have the same value, which is not 0, at different
+    /// positions and without weights.
+    pub may_be_full: bool,
 }
 
 /// A validated tensor with its coupled matrices.
@@ -85,10 +89,54 @@ impl<'a> Problem<'a> {
         &self.matrices
     }
 
-    /// Returns the weight of each coupled matrix: its own, or that of `options`.
+    /// Returns the weight of each coupled matrix: its own, or that of `options`, or else 1.
     pub fn matrix_weights(&self, options: &Options) -> Vec<f64> {
-        let weights = self.matrices.iter().map(|m| m.weight);
-        weights.map(|w| w.unwrap_or(options.lambda_m)).collect()
+        let given = &options.lambda_m;
+        let weight = |(m, matrix): (usize, &CoupledMatrix<'_>)| {
+            let position = if given.len() == 1 { 0 } else { m };
+            let of_options = given.get(position).copied();
+            matrix.weight.or(of_options).unwrap_or(1.0)
+        };
+        self.matrices.iter().enumerate().map(weight).collect()
+    }
+
+    /// Returns the kind of each coupled matrix.
+    pub(crate) fn matrix_kinds(&self) -> Vec<MatrixKind> {
+        self.matrices.iter().map(|m| m.kind).collect()
+    }
+
+    /// Returns the problem with these kinds of matrices, in which matrices of weight 0 have no entries, rows or columns, so
+    /// that it is fitted as if it did not have them; `None` if that changes nothing.
+    pub(crate) fn with_matrices(
+        &self,
+        kinds: &[MatrixKind],
+        options: &Options,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Problem<'a>>> {
+        let weights = self.matrix_weights(options);
+        let is_other = |((m, &kind), &weight): ((&CoupledMatrix<'_>, &MatrixKind), &f64)| {
+            m.kind != kind || (weight == 0.0 && !m.entries.is_empty())
+        };
+        let matrices = || self.matrices.iter().zip(kinds).zip(&weights);
+        if !matrices().any(is_other) {
+            return Ok(None);
+        }
+        let mut builder = Problem::builder(self.tensor.view().clone())
+            .seed(options.seed)
+            .threads(options.threads as usize);
+        for ((matrix, &kind), &weight) in matrices() {
+            let view = matrix.entries.view();
+            let (view, kind) = match (weight == 0.0, kind) {
+                (false, kind) => (view.clone(), kind),
+                (true, MatrixKind::Graph) => (view.without_entries()?, MatrixKind::Graph),
+                (true, _) => (view.without_entries()?, MatrixKind::Observed),
+            };
+            builder = builder.matrix(matrix.mode, view, matrix.weight, kind);
+            if let Some(penalty) = matrix.penalty {
+                builder = builder.penalty(penalty);
+            }
+        }
+        builder.build(monitor).map(Some)
     }
 
     /// Expands the values of option `name`, one per mode or one for all, to one per mode; `None` if there are none.

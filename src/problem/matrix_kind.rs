@@ -17,6 +17,9 @@ pub enum MatrixKind {
     /// As `Observed`, with this many zeros sampled for every entry that is not 0, among the positions of its row without
     /// an entry. A row with fewer such positions gets all of them.
     Sampled(u32),
+    /// `Observed`, or `Full` if all entries have the same value and a fit predicts held-out entries better with zeros at the
+    /// other positions. A problem and a model have one of the other kinds.
+    Auto,
 }
 
 impl MatrixKind {
@@ -25,9 +28,10 @@ impl MatrixKind {
         self == MatrixKind::Graph
     }
 
-    /// Parses `observed`, `graph`, `full` or `sampled=K`.
+    /// Parses `auto`, `observed`, `graph`, `full` or `sampled=K`.
     pub fn from_name(name: &str) -> Option<MatrixKind> {
         Some(match name {
+            "auto" => MatrixKind::Auto,
             "observed" => MatrixKind::Observed,
             "graph" => MatrixKind::Graph,
             "full" => MatrixKind::Full,
@@ -42,6 +46,7 @@ impl MatrixKind {
 impl fmt::Display for MatrixKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            MatrixKind::Auto => f.write_str("auto"),
             MatrixKind::Observed => f.write_str("observed"),
             MatrixKind::Graph => f.write_str("graph"),
             MatrixKind::Full => f.write_str("full"),

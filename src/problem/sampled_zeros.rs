@@ -26,13 +26,7 @@ fn sorted_positions(view: &CooView<'_>) -> Result<Vec<Position>> {
 
 /// Checks that a full matrix has at most one entry at each position.
 pub(super) fn check_unique_positions(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<()> {
-    report_progress(monitor, "finding duplicates", 0, view.len() as u64)?;
-    let duplicate = sorted_positions(view)?
-        .array_windows()
-        .filter(|[a, b]| (a.0, a.1) == (b.0, b.1))
-        .map(|[a, b]| (b.2, a.2))
-        .min();
-    match duplicate {
+    match first_duplicate(view, monitor)? {
         None => Ok(()),
         Some((e, first)) => Err(Error::entry(
             view.name(),
@@ -43,6 +37,21 @@ pub(super) fn check_unique_positions(view: &CooView<'_>, monitor: &dyn Monitor) 
             ),
         )),
     }
+}
+
+/// Returns whether no position is listed twice.
+pub(super) fn has_unique_positions(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<bool> {
+    Ok(first_duplicate(view, monitor)?.is_none())
+}
+
+/// Returns the number of the first entry at a position that is listed before, and the number of the entry there.
+fn first_duplicate(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Option<(usize, usize)>> {
+    report_progress(monitor, "finding duplicates", 0, view.len() as u64)?;
+    Ok(sorted_positions(view)?
+        .array_windows()
+        .filter(|[a, b]| (a.0, a.1) == (b.0, b.1))
+        .map(|[a, b]| (b.2, a.2))
+        .min())
 }
 
 /// Samples `per_entry` zeros for every entry that is not 0: distinct positions of its row without an entry, at most as

@@ -1,5 +1,6 @@
 //! The entry point of a fit: checks the input, resolves options and starting values, and runs the driver.
 
+use super::coupling_selection::select_couplings;
 use super::driver::{Clock, Fit, FitMonitor, FitState};
 use super::holdout_split::HoldoutSplit;
 use super::hyperparameters::resolve_options;
@@ -67,11 +68,36 @@ fn fit_with_monitor(
     monitor: &FitMonitor<'_>,
 ) -> Result<(Model, FitSummary)> {
     let initialization = trace::span(SpanKind::Initialization);
-    warn_of_constant_matrices(problem, &mut state.record, observer);
-    let options = match &state.checkpoint {
-        Some(_) => options.clone(),
-        None => resolve(problem, options, input, &mut state, monitor)?,
-    };
+    let mut options = options.clone();
+    let (mut kinds, mut selected_matrices) = (problem.matrix_kinds(), Vec::new());
+    match &state.checkpoint {
+        Some((saved, _)) => {
+            let saved = problem.matrices().iter().zip(&saved.matrices);
+            for (kind, (matrix, saved)) in kinds.iter_mut().zip(saved) {
+                if matrix.may_be_full {
+                    *kind = saved.kind;
+                }
+            }
+        }
+        None => {
+            if let Some(selected) = select_couplings(problem, &options, input, monitor)? {
+                selected.report(problem, &mut state.record, observer);
+                selected_matrices = selected.numbers().collect();
+                (options.lambda_m, kinds) = (selected.lambda_m, selected.kinds);
+            }
+        }
+    }
+    for (m, matrix) in problem.matrices().iter().enumerate() {
+        let is_observed = kinds[m] == MatrixKind::Observed && !selected_matrices.contains(&m);
+        if matrix.is_constant && is_observed && matrix.entries.len() > 1 {
+            warn_of_constant_matrix(matrix.entries.name(), &mut state.record, observer);
+        }
+    }
+    let changed = problem.with_matrices(&kinds, &options, monitor)?;
+    let problem = changed.as_ref().unwrap_or(problem);
+    if state.checkpoint.is_none() {
+        options = resolve(problem, &options, input, &mut state, monitor)?;
+    }
     state.holdout = holdout_split(&options);
     let mut fit = Fit::new(problem, &options, input, state, observer, monitor)?;
     drop(initialization);
@@ -109,6 +135,7 @@ fn check(problem: &Problem<'_>, options: &Options, input: &FitInput<'_>) -> Resu
         let name = problem.tensor().name();
         return Err(Error::argument(format!("{name}: {what}")));
     }
+    check_matrix_weights(problem, options)?;
     check_validation(options, input)?;
     check_split(problem, options)?;
     if input.init.is_some() && input.resume.is_some() {
@@ -120,6 +147,18 @@ fn check(problem: &Problem<'_>, options: &Options, input: &FitInput<'_>) -> Resu
         Some(path) => check_target(path),
         None => Ok(()),
     }
+}
+
+/// Checks that there is one weight for all matrices, or one for each.
+pub(super) fn check_matrix_weights(problem: &Problem<'_>, options: &Options) -> Result<()> {
+    let (given, matrices) = (options.lambda_m.len(), problem.matrices().len());
+    if given > 1 && given != matrices {
+        return Err(Error::argument(format!(
+            "lambda_m has {given} numbers, but there are {matrices} matrices and graphs; it must have one for each, or one for \
+             all"
+        )));
+    }
+    Ok(())
 }
 
 /// Checks that there is exactly one source of validation entries where the options need one.
@@ -191,21 +230,12 @@ fn check_split(problem: &Problem<'_>, options: &Options) -> Result<()> {
     }))
 }
 
-/// Warns of observed matrices whose entries all have the same value.
-fn warn_of_constant_matrices(
-    problem: &Problem<'_>,
-    record: &mut FitRecord,
-    observer: &mut dyn Observer,
-) {
-    for matrix in problem.matrices() {
-        if matrix.is_constant && matrix.kind == MatrixKind::Observed && matrix.entries.len() > 1 {
-            let event = Event::Warning(format!(
-                "{}: all its entries have the same value, so that it carries no information; if unlisted \
-                 cells are 0, couple it as full, or sampled with a number of zeros for each entry",
-                matrix.entries.name()
-            ));
-            event.record(record, 0);
-            observer.event(&event);
-        }
-    }
+/// Warns of an observed matrix whose entries all have the same value.
+fn warn_of_constant_matrix(name: &str, record: &mut FitRecord, observer: &mut dyn Observer) {
+    let event = Event::Warning(format!(
+        "{name}: all its entries have the same value, so that it carries no information; if unlisted \
+         cells are 0, couple it as full, or sampled with a number of zeros for each entry"
+    ));
+    event.record(record, 0);
+    observer.event(&event);
 }

@@ -86,7 +86,7 @@ impl GibbsStart {
         (o.eval_every, o.tolerance, o.patience, o.valid_fraction) = (1, 0.0, 0, 0.0);
         if let Some(sampling) = row_sampling(problem, held_out, o.seed) {
             let sample = RowSample::read(problem, sampling, &thread_pool(&o, monitor))?;
-            let part = sample.problem(problem, &o, monitor)?;
+            let part = sample.problem(problem, 1.0, &o, monitor)?;
             let split = HoldoutSplit::new(HOLDOUT_FRACTION, 1.0 - HOLDOUT_FRACTION, o.seed);
             let mut start = run_chain(&part, &o, Some(split), monitor)?;
             start.model = Arc::new(with_all_rows(problem, &start.model)?);

@@ -15,6 +15,7 @@ mod bias_entries;
 mod bias_update;
 mod biases;
 mod chunked_sum;
+mod coupling_selection;
 mod cp_to_tucker;
 mod data;
 mod default_rank;

@@ -29,6 +29,13 @@ pub enum Event {
         /// Epoch after which it was written.
         epoch: u64,
     },
+    /// The fit selected something by the data that the options left open.
+    Selected {
+        /// What was selected, such as the weight of a matrix.
+        what: String,
+        /// What it is, and the evidence for it.
+        text: String,
+    },
     /// The data or the options are probably not what the user intended.
     Warning(String),
     /// The fit stopped.
@@ -43,6 +50,9 @@ impl Event {
             Event::RolledBack { epoch, eta } => {
                 let text = format!("the loss exploded: back to epoch {epoch}, eta {eta}");
                 record.add_event(*epoch, "rolled-back", &text);
+            }
+            Event::Selected { what, text } => {
+                record.add_event(epoch, "selected", &format!("{what}: {text}"));
             }
             Event::Warning(text) => record.add_event(epoch, "warning", text),
             Event::Checkpoint { .. } | Event::Stopped(_) => {}

@@ -14,7 +14,7 @@ use crate::format::{CooView, Values};
 use crate::model::Model;
 use crate::options::Options;
 use crate::parallel::ThreadPool;
-use crate::problem::Problem;
+use crate::problem::{MatrixKind, Problem};
 use crate::progress::Monitor;
 use crate::random::hash_words;
 use crate::try_alloc::{try_collect, try_with_capacity};
@@ -77,10 +77,12 @@ impl RowSample {
         })
     }
 
-    /// Builds the problem of these entries, with all matrices of `whole`, for a fit with these options.
+    /// Builds the problem of these entries, with all matrices of `whole`, for a fit with these options. The own weights of
+    /// matrices of other modes than the largest are multiplied by `other_modes_scale`.
     pub(super) fn problem<'a>(
         &'a self,
         whole: &'a Problem<'_>,
+        other_modes_scale: f64,
         options: &Options,
         monitor: &dyn Monitor,
     ) -> Result<Problem<'a>> {
@@ -96,7 +98,16 @@ impl RowSample {
             .threads(options.threads as usize);
         for matrix in whole.matrices() {
             let view = matrix.entries.view().clone();
-            builder = builder.matrix(matrix.mode, view, matrix.weight, matrix.kind);
+            let scale = match matrix.mode == largest_mode(whole) {
+                true => 1.0,
+                false => other_modes_scale,
+            };
+            let weight = matrix.weight.map(|w| w * scale);
+            let kind = match matrix.may_be_full {
+                true => MatrixKind::Auto,
+                false => matrix.kind,
+            };
+            builder = builder.matrix(matrix.mode, view, weight, kind);
             if let Some(penalty) = matrix.penalty {
                 builder = builder.penalty(penalty);
             }
@@ -157,7 +168,7 @@ mod tests {
         };
         let pool = ThreadPool::new(2, false, 0);
         let sample = RowSample::read(&whole, sampling, &pool).unwrap();
-        let part = sample.problem(&whole, &cp(), &()).unwrap();
+        let part = sample.problem(&whole, 1.0, &cp(), &()).unwrap();
         let count = part.modes()[0].rows().len();
         assert!((25..75).contains(&count), "{count} of 200 rows");
         assert!(part.modes()[0].counts().iter().all(|&n| n == 3));

@@ -7,6 +7,7 @@ mod biases;
 mod blocked;
 mod clusters;
 mod concepts;
+mod coupling_selection;
 mod defaults;
 mod fit_edge_cases;
 mod fit_lifecycle;

@@ -253,7 +253,7 @@ fn trials_stay_in_range_and_small_spaces_are_exhausted() {
         let o = &t.options;
         assert!(o.rank == [2] || o.rank == [3], "{:?}", o.rank);
         assert!((0.02..=0.03).contains(&o.eta.unwrap()) && o.lambda_reg == Some(0.25));
-        assert!((4..=6).contains(&o.epochs) && [0.5, 2.0].contains(&o.lambda_m));
+        assert!((4..=6).contains(&o.epochs) && [[0.5], [2.0]].iter().any(|w| o.lambda_m == w));
     }
     // Trial 0 is as close to the base options as the ranges allow.
     let first = &result
@@ -337,7 +337,7 @@ fn lambda_m_is_the_weight_of_matrices_without_one() {
         let mut o = base_options(algorithm);
         o.epochs = 2;
         let expected = fitted([Some(3.0), Some(0.25)], &o).unwrap();
-        o.lambda_m = 3.0;
+        o.lambda_m = vec![3.0];
         assert_eq!(fitted([None, Some(0.25)], &o).unwrap(), expected);
         assert_ne!(fitted([None, None], &o).unwrap(), expected);
     }

@@ -72,6 +72,9 @@ impl Observer for JobLog {
                 json!({"event": "rolled-back", "epoch": epoch, "eta": eta})
             }
             Event::Checkpoint { epoch } => json!({"event": "checkpoint", "epoch": epoch}),
+            Event::Selected { what, text } => {
+                json!({"event": "selected", "what": what, "text": text})
+            }
             Event::Warning(text) => json!({"event": "warning", "text": text}),
             Event::Stopped(reason) => json!({"event": "stopped", "reason": reason.name()}),
             _ => return,

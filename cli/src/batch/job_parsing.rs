@@ -225,11 +225,11 @@ fn coupled_file(item: Value, is_graph: bool) -> Parsed<CoupledFile> {
     let (weight, mut penalty) = (number(&mut f, "weight")?, None);
     if !is_graph {
         penalty = number(&mut f, "penalty")?;
-        let name = f.text("kind")?.unwrap_or_else(|| "observed".into());
+        let name = f.text("kind")?.unwrap_or_else(|| "auto".into());
         kind = MatrixKind::from_name(&name)
             .filter(|k| !k.is_graph())
             .ok_or_else(|| {
-                format!("\"kind\" is {name:?}; it must be observed, full or sampled=K")
+                format!("\"kind\" is {name:?}; it must be auto, observed, full or sampled=K")
             })?;
     }
     let file = CoupledFile {

@@ -200,16 +200,17 @@ naive   | paper preset          | order3  | --preset paper --start paper --epoch
 blocked | validation            | order3  | --rank 4 --epochs 6 --eta 0.02 --lambda-reg 0.5 --valid 0.1 --patience 2
 als     | validation            | order3  | --rank 4 --epochs 4 --lambda-reg 0.5 --valid 0.1 --patience 1
 blocked | all side information  | order3  | --rank 4,3,5 {matrix} {full} {graph} {weights}
+blocked | selected weights      | order3  | --rank 4,3,5 --matrix 2:{data}/matrix1.coo --matrix 1:{data}/matrix2.coo:full
 opt     | all side information  | order3  | --rank 4,3,5 {matrix} {full} {graph} {weights}
 naive   | all side information  | order3  | --rank 4,3,5 {matrix} {full} {graph} {weights}
 als     | all side information  | order3  | --rank 4,3,5 {matrix} {full} {graph} {weights}
 gibbs   | all side information  | order3  | --model tucker --rank 4,3,5 {matrix} {full} {graph} {weights}
-blocked | blocks tucker         | blocks  | --rank 3 {matrices} --matrix 3:{data}/matrix3.coo {graph}
-blocked | blocks fibers         | blocks  | --rank 8 {matrices} --matrix 3:{data}/matrix3.coo {graph} {weights}
-blocked | blocks cp             | blocks  | --rank 16 --model cp --matrix 2:{data}/matrix2.coo:sampled=1 {weights}
-opt     | blocks tucker         | blocks  | --rank 3 {matrices} --matrix 3:{data}/matrix3.coo {graph}
-als     | blocks cp             | blocks  | --rank 4 --model cp --matrix 1:{data}/matrix1.coo
-gibbs   | blocks cp             | blocks  | --rank 4 --model cp --matrix 1:{data}/matrix1.coo
+blocked | blocks tucker         | blocks  | --rank 3 {matrices} --matrix 3:{data}/matrix3.coo:1 {graph}
+blocked | blocks fibers         | blocks  | --rank 8 {matrices} --matrix 3:{data}/matrix3.coo:1 {graph} {weights}
+blocked | blocks cp             | blocks  | --rank 16 --model cp --matrix 2:{data}/matrix2.coo:1:sampled=1 {weights}
+opt     | blocks tucker         | blocks  | --rank 3 {matrices} --matrix 3:{data}/matrix3.coo:1 {graph}
+als     | blocks cp             | blocks  | --rank 4 --model cp --matrix 1:{data}/matrix1.coo:1
+gibbs   | blocks cp             | blocks  | --rank 4 --model cp --matrix 1:{data}/matrix1.coo:1
 blocked | classes tucker        | classes | --rank 3 {matrices} {graph}
 blocked | classes rank 12       | classes | --rank 12
 blocked | classes cp            | classes | --rank 8 --model cp {weights}
@@ -220,8 +221,8 @@ als     | classes cp            | classes | --rank 4 --model cp {graph}
 /// Abbreviations in [`SETTINGS`].
 const ABBREVIATIONS: &str = "
 {matrix}   | --matrix 2:{data}/matrix1.coo:0.5
-{full}     | --matrix 1:{data}/matrix2.coo:full
-{matrices} | --matrix 1:{data}/matrix1.coo --matrix 2:{data}/matrix2.coo
+{full}     | --matrix 1:{data}/matrix2.coo:1:full
+{matrices} | --matrix 1:{data}/matrix1.coo:1 --matrix 2:{data}/matrix2.coo:1
 {graph}    | --graph 1:{data}/graph.tns:0.5
 {weights}  | --weights {data}/weights.tns
 ";

@@ -240,8 +240,12 @@ fn options_come_from_preset_config_and_arguments() {
     let m = model::load(dir.join("m.s3m"), OpenMode::Mapped).unwrap();
     // Arguments override the config file, which overrides the preset.
     assert_eq!(
-        (m.options().eta, m.options().epochs, m.options().lambda_m),
-        (Some(0.003), 2, 10.0)
+        (
+            m.options().eta,
+            m.options().epochs,
+            &m.options().lambda_m[..]
+        ),
+        (Some(0.003), 2, &[10.0][..])
     );
     assert_eq!(m.shape().ranks(), [3, 3, 3]);
     assert!(m.is_orthogonal());

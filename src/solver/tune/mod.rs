@@ -32,6 +32,7 @@ use search::Search;
 use stop::SearchMonitor;
 
 use super::driver::{Clock, FitMonitor};
+use super::fit::check_matrix_weights;
 use super::hyperparameters::resolve_options;
 use super::observer::StopReason;
 use crate::error::{Error, Result};
@@ -62,8 +63,16 @@ pub fn tune(
         e => e,
     };
     let monitor = FitMonitor::new(&search_monitor, Clock::start(), 0.0);
+    let reduced = problem
+        .with_matrices(&problem.matrix_kinds(), options, &monitor)
+        .map_err(explain)?;
+    let problem = reduced.as_ref().unwrap_or(problem);
     let resolved = resolve_options(problem, options, None, &monitor).map_err(explain)?;
-    let (base, standardization) = (resolved.options, resolved.standardization);
+    let (mut base, standardization) = (resolved.options, resolved.standardization);
+    if base.lambda_m.is_empty() && !problem.matrices().is_empty() {
+        // The search finds the weights.
+        base.lambda_m = vec![1.0];
+    }
     let mut search = Search::new(problem, options, &base, standardization, search_options)?;
     let outcome = search.run(observer, &search_monitor);
     search.write_state()?;
@@ -99,6 +108,7 @@ pub fn tune(
 /// Refuses options that no search can run with.
 fn check(problem: &Problem<'_>, options: &Options, search_options: &TuneOptions<'_>) -> Result<()> {
     options.validate()?;
+    check_matrix_weights(problem, options)?;
     let refuse = |why: String| Err(Error::argument(why));
     let TuneOptions {
         trials,

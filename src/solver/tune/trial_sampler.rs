@@ -80,6 +80,9 @@ impl<'a> TrialSampler<'a> {
                 ("lambda_bias", range) => {
                     nearest(range, &geometric_mean(&o.lambda_bias).to_string(), false)
                 }
+                ("lambda_m", range) => {
+                    nearest(range, &geometric_mean(&o.lambda_m).to_string(), false)
+                }
                 (name, range) => {
                     let current = o.get(name).unwrap_or_default();
                     nearest(range, &current, is_integer(name))
@@ -115,10 +118,15 @@ impl<'a> TrialSampler<'a> {
                 0,
             ]));
             let value = match name {
-                // The same factor for all modes.
-                "lambda_bias" if !self.space.ranges.contains_key(name) => {
-                    let modes = o.lambda_bias.iter();
-                    let values = modes.map(|&x| value_at(&range.scaled(x), uniform, false));
+                // The same factor for all modes, or for all matrices.
+                "lambda_bias" | "lambda_m" if !self.space.ranges.contains_key(name) => {
+                    let all = match name {
+                        "lambda_m" => &o.lambda_m,
+                        _ => &o.lambda_bias,
+                    };
+                    let values = all
+                        .iter()
+                        .map(|&x| value_at(&range.scaled(x), uniform, false));
                     values.collect::<Vec<_>>().join(",")
                 }
                 _ => value_at(&range, uniform, is_integer(name)),
@@ -150,7 +158,7 @@ impl<'a> TrialSampler<'a> {
             "lambda_reg" if !is_gibbs => around(o.lambda_reg?, LAMBDA_REG_FACTORS),
             "lambda_bias" if !is_gibbs && o.biases && !o.nonneg => around(1.0, LAMBDA_BIAS_FACTORS),
             "core_step" if is_sgd && has_full_core => around(self.core_step(), CORE_STEP_FACTORS),
-            "lambda_m" if self.uses_lambda_m => around(o.lambda_m, LAMBDA_M_FACTORS),
+            "lambda_m" if self.uses_lambda_m => around(1.0, LAMBDA_M_FACTORS),
             _ => None,
         }
     }

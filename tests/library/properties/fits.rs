@@ -95,6 +95,7 @@ fn small_entries(
 fn matrices(dims: Vec<u64>) -> impl Strategy<Value = Matrix> {
     let kinds = prop_oneof![
         Just(MatrixKind::Observed),
+        Just(MatrixKind::Auto),
         Just(MatrixKind::Full),
         (1..4u32).prop_map(MatrixKind::Sampled),
         Just(MatrixKind::Graph),
@@ -116,7 +117,7 @@ fn matrices(dims: Vec<u64>) -> impl Strategy<Value = Matrix> {
             match kind {
                 MatrixKind::Graph => make_non_negative(&mut entries),
                 MatrixKind::Full | MatrixKind::Sampled(_) => remove_duplicates(&mut entries),
-                MatrixKind::Observed => {}
+                MatrixKind::Observed | MatrixKind::Auto => {}
             }
             Matrix {
                 mode,
@@ -187,7 +188,7 @@ fn fit_options() -> impl Strategy<Value = Vec<(&'static str, String)>> {
         one_of("lambda_bias", &["auto", "0", "3"]),
         one_of("lambda_reg", &["auto", "auto", "0", "0.5", "1e6"]),
         one_of("penalty_per", &["row", "root", "entry"]),
-        one_of("lambda_m", &["0", "1", "10"]),
+        one_of("lambda_m", &["auto", "0", "1", "10"]),
         one_of("penalty", &["l2", "l2", "l2", "l1"]),
         one_of("start", &["auto", "drawn", "identity", "paper", "normal"]),
         one_of("nonneg", &["false", "false", "false", "true"]),
