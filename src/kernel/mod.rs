@@ -128,7 +128,7 @@ pub(crate) use nearest::{Lanes, nearest};
 pub(crate) use normal_equations::{BiasedRow, NormalEquations};
 pub(crate) use partials::{OtherMode, Partials, PartialsScratch};
 pub(crate) use row_cache::RowCache;
-pub(crate) use row_moments::add_row_moments;
+pub(crate) use row_moments::{add_row_moments, add_weighted_rows};
 pub(crate) use row_partition::RowPartition;
 pub(crate) use row_sizes::row_sizes;
 pub use tensor_kernel::{Method, TensorKernel};

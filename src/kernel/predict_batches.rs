@@ -26,6 +26,11 @@ dispatched! {
 }
 
 leaf! {
+    /// Predicts with a full core of order 2, without a fiber mode, and rows of one vector.
+    unsafe fn order2<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = order2_body;
+}
+
+leaf! {
     /// Predicts with a full core of order 3 and rows of one vector; the first non-fiber rank is at most `J`.
     unsafe fn order3<V: F32x16, const J: usize>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = order3_body;
 }
@@ -61,6 +66,9 @@ unsafe fn predict_level<V: HogwildVector>(
         let shape = job.shape;
         let one_vector = shape.rows_len() == shape.order() * LANES;
         let is_full = job.core_kind == Some(CoreKind::Full);
+        if is_full && one_vector && job.fiber.is_none() && shape.order() == 2 {
+            return order2::<V>(job, batches, to);
+        }
         if is_full && job.fiber.is_some() && shape.order() == 2 {
             if !one_vector {
                 return order3_long_rows::<V>(job, batches, to);
@@ -81,11 +89,17 @@ unsafe fn predict_level<V: HogwildVector>(
                 (1, 1) if const { V::VECTOR_REGISTERS >= 8 } => {
                     return diagonal::<V, 1, 1>(job, batches, to);
                 }
+                (2, 1) if const { V::VECTOR_REGISTERS >= 8 } => {
+                    return diagonal::<V, 2, 1>(job, batches, to);
+                }
                 (2, 2) if const { V::VECTOR_REGISTERS >= 8 } => {
                     return diagonal::<V, 2, 2>(job, batches, to);
                 }
                 (2, 4) if const { V::VECTOR_REGISTERS >= 8 } => {
                     return diagonal::<V, 2, 4>(job, batches, to);
+                }
+                (3, 1) if const { V::VECTOR_REGISTERS >= 8 } => {
+                    return diagonal::<V, 3, 1>(job, batches, to);
                 }
                 (3, 2) if const { V::VECTOR_REGISTERS >= 8 } => {
                     return diagonal::<V, 3, 2>(job, batches, to);
@@ -243,6 +257,29 @@ unsafe fn diagonal_body<V: F32x16, const N: usize, const K: usize>(
                     rows[n] = non_fiber[n].row(*entry.add(n));
                 }
                 products.push(multiway_dot::<V, N>(m, &rows, width));
+            }
+        }
+        products.finish::<V>();
+    }
+}
+
+#[inline(always)]
+unsafe fn order2_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) {
+    // SAFETY: the caller guarantees the obligations of the module docs and the room at `to`.
+    unsafe {
+        let non_fiber = single_vector_modes(job);
+        let [a, b] = non_fiber;
+        let rank = job.shape.ranks()[0];
+        let mut products = Products::new(to);
+        for (_, entries) in BatchIter::<2, 1>::new(job, &non_fiber, batches, job.weighted) {
+            for entry in entries {
+                let (v, w) = (a.row(*entry), b.row(*entry.add(1)));
+                let mut sum = V::zero();
+                for i in 0..rank {
+                    let row = V::load(job.core.add(i * LANES));
+                    sum = V::splat(*v.add(i)).mul_add(row, sum);
+                }
+                products.push(sum * V::load(w));
             }
         }
         products.finish::<V>();

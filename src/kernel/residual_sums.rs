@@ -31,6 +31,7 @@ unsafe fn residual_sums_body<V: F32x16>(residuals: &ResidualSums<'_>) -> [f64; 2
         (false, 2, false) => sums::<2, false, false>(residuals),
         (false, 3, false) => sums::<3, false, false>(residuals),
         (false, 3, true) => sums::<3, false, true>(residuals),
+        (false, 4, false) => sums::<4, false, false>(residuals),
         (false, 4, true) => sums::<4, false, true>(residuals),
         (false, ..) => sums::<0, false, true>(residuals),
         (true, ..) => sums::<0, true, true>(residuals),

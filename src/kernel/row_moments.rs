@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::simd::F32x16;
-use crate::simd::{Level, dispatched};
+use crate::simd::{LANES as ROW_LANES, Level, dispatched};
 
 /// Adds the elements of rows to `sum`, and the lower triangle of their outer products, row-major, to `outer_products`. A row
 /// is the first `rank` of `stride` floats, followed by its bias if there are biases. Terms are added in the order of the
@@ -37,6 +37,38 @@ pub(crate) fn add_row_moments(
     let sums = scratch.outer_products.chunks_exact(vectors);
     for (i, (to, from)) in outer_products.chunks_exact_mut(size).zip(sums).enumerate() {
         add(&mut to[..=i], from);
+    }
+}
+
+/// Adds rows, each times its weight, to `sum`. The length of the sum is that of a row. Terms are added in the order of the
+/// rows, so all instruction sets give the same bits.
+///
+/// # Panics
+/// If lengths do not match.
+pub(crate) fn add_weighted_rows(rows: &[f32], weights: &[f64], sum: &mut [[f64; ROW_LANES]]) {
+    assert_eq!(rows.len(), weights.len() * sum.as_flattened().len());
+    // SAFETY: the level is available; the kernel checks all indices.
+    unsafe { add_weighted(Level::best(), rows, weights, sum) }
+}
+
+dispatched! {
+    unsafe fn add_weighted(rows: &[f32], weights: &[f64], sum: &mut [[f64; ROW_LANES]]) = any_add_weighted;
+}
+
+#[inline(always)]
+unsafe fn any_add_weighted<V: F32x16>(rows: &[f32], weights: &[f64], sum: &mut [[f64; ROW_LANES]]) {
+    let vectors = sum.len();
+    let rows = rows.as_chunks::<ROW_LANES>().0;
+    for (k, sum) in sum.iter_mut().enumerate() {
+        // A copy, which stays in registers.
+        let mut total = *sum;
+        for (i, &weight) in weights.iter().enumerate() {
+            let row = &rows[i * vectors + k];
+            for l in 0..ROW_LANES {
+                total[l] += weight * f64::from(row[l]);
+            }
+        }
+        *sum = total;
     }
 }
 
@@ -102,6 +134,16 @@ unsafe fn any_add<V: F32x16>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weighted_rows_of_two_vectors() {
+        let rows: Vec<f32> = (0..96).map(|i| i as f32).collect();
+        let mut sum = [[1.0; 16]; 2];
+        add_weighted_rows(&rows, &[1.0, 0.0, -0.5], &mut sum);
+        let expected = |i: usize| 1.0 + i as f64 - 0.5 * (64 + i) as f64;
+        let sums = sum.as_flattened().iter().enumerate();
+        assert!(sums.map(|(i, &x)| x - expected(i)).all(|x| x == 0.0));
+    }
 
     #[test]
     fn moments_of_rows_with_biases() {

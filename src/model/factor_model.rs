@@ -196,32 +196,6 @@ impl Model {
         })
     }
 
-    /// Recomputes the mean row of every mode from its factor rows.
-    pub(crate) fn update_mean_rows(&mut self) -> Result<()> {
-        for mode in &mut self.modes {
-            let (n, stride, rank) = (mode.rows.len(), mode.factor.stride(), mode.factor.rank());
-            let mut mean = vec![[0.0f64; LANES]; stride / LANES];
-            let total = mode.total_weight();
-            if total > 0.0 {
-                let rows = mode.factor.as_slice().chunks_exact(stride);
-                for (i, row) in rows.take(n).enumerate() {
-                    let fraction = mode.row_weight(i) / total;
-                    for (mean, row) in mean.iter_mut().zip(row.as_chunks::<LANES>().0) {
-                        for k in 0..LANES {
-                            mean[k] += fraction * f64::from(row[k]);
-                        }
-                    }
-                }
-            }
-            let mean_row = &mut mode.factor.as_mut_slice()?[n * stride..][..rank];
-            mean_row
-                .iter_mut()
-                .zip(mean.as_flattened())
-                .for_each(|(x, &m)| *x = m as f32);
-        }
-        Ok(())
-    }
-
     /// Gives a model of posterior samples the mean and the biases of its last sample, in the form that models without
     /// samples have.
     pub(crate) fn apply_sample_biases(&mut self) {

@@ -48,6 +48,7 @@ impl RowPrior {
 
 impl ModelMode {
     /// Returns the sum of the weights of the tensor entries of `row`: their number if entries have no weights.
+    #[inline]
     pub(crate) fn row_weight(&self, row: usize) -> f64 {
         let count = || self.counts[row] as f64;
         self.weights.get(row).copied().unwrap_or_else(count)
@@ -55,7 +56,11 @@ impl ModelMode {
 
     /// Returns the sum of the weights of all rows.
     pub(crate) fn total_weight(&self) -> f64 {
-        (0..self.counts.len()).map(|i| self.row_weight(i)).sum()
+        if self.weights.is_empty() {
+            self.counts.iter().sum::<u64>() as f64
+        } else {
+            (0..self.counts.len()).map(|i| self.row_weight(i)).sum()
+        }
     }
 
     /// Returns the mean of `biases`, one per row, weighted by the entries of the rows; 0 without entries.

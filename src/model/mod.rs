@@ -15,6 +15,7 @@ mod factor_matrix;
 mod factor_model;
 mod factors;
 mod fit_record;
+mod mean_rows;
 mod model_file;
 mod posterior_samples;
 mod predictor;

@@ -17,6 +17,7 @@ use crate::options::{ModelKind, Options};
 use crate::parallel::ThreadPool;
 use crate::progress::Monitor;
 use crate::simd::Level;
+use crate::value_range::ValueRange;
 
 /// Everything that an algorithm reads and the driver owns.
 pub(super) struct FitContext<'m> {
@@ -195,10 +196,15 @@ pub(super) trait Algorithm {
 }
 
 impl FitContext<'_> {
-    /// Computes the squared errors on tensor entries, in standardized units.
+    /// Computes the squared errors on tensor entries, in standardized units. Predictions are clipped with the option `clip` only.
     pub(super) fn squared_errors(&self, model: &Model, entries: &Entries) -> Result<SquaredErrors> {
         let (standardization, pool) = (&self.standardization, &self.pool);
-        loss::tensor_squared_errors(model, entries, standardization, self.level, pool)
+        let clip = if self.options.clip == Some(true) {
+            standardization.standardized_range(model.range)
+        } else {
+            ValueRange::UNBOUNDED
+        };
+        loss::tensor_squared_errors(model, entries, standardization, clip, self.level, pool)
     }
 
     /// Returns the RMSE for entries of a total weight, in units of the data. With the option `clip`, which is resolved, it is

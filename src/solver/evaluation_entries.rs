@@ -18,6 +18,9 @@ use crate::progress::Monitor;
 /// Number of entries per block.
 const ENTRIES_PER_BLOCK: usize = 1 << 15;
 
+/// Entries per fiber of a block below which entries are predicted one by one.
+const MIN_FIBER_ENTRIES: usize = 4;
+
 /// Copies the held-out entries of the tensor.
 pub(super) fn held_out_entries(
     problem: &Problem<'_>,
@@ -77,11 +80,14 @@ pub(super) fn given_entries(
 fn blocking(model: &Model, count: usize, weighted: bool) -> Arc<BlockingSpec> {
     let rows: Vec<usize> = model.modes.iter().map(|m| m.factor.len()).collect();
     let blocks = count.div_ceil(ENTRIES_PER_BLOCK).max(1);
-    let spec = BlockingSpec::uncut(&rows, longest_fibers(model), blocks, weighted);
-    Arc::new(spec)
+    let fiber_mode = fiber_mode(model, count.div_ceil(blocks));
+    Arc::new(BlockingSpec::uncut(&rows, fiber_mode, blocks, weighted))
 }
 
-/// Returns the mode with the longest fibers, the one with the fewest rows. Predictions grouped by it take the fewest operations.
-pub(super) fn longest_fibers(model: &Model) -> Option<usize> {
-    (0..model.order()).min_by_key(|&m| model.modes[m].factor.len())
+/// Returns the mode whose fibers group the entries of a block of this size: the one with the fewest rows, which has the longest
+/// fibers. Predictions grouped by it take the fewest operations. `None` if fibers are so short that grouping does not pay.
+pub(super) fn fiber_mode(model: &Model, block_entries: usize) -> Option<usize> {
+    let rows = |m: usize| model.modes[m].factor.len();
+    let longest = (0..model.order()).min_by_key(|&m| rows(m))?;
+    (block_entries >= MIN_FIBER_ENTRIES * rows(longest)).then_some(longest)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::chunked_sum::{CHUNK, sum_chunks};
 use super::data::{Data, MatrixData};
 use super::entries::Entries;
-use super::evaluation_entries::longest_fibers;
+use super::evaluation_entries::fiber_mode;
 use super::standardization::Standardization;
 use crate::error::Result;
 use crate::kernel::{
@@ -23,25 +23,29 @@ use crate::value_range::ValueRange;
 pub(super) struct SquaredErrors {
     /// Of the predictions themselves.
     pub plain: f64,
-    /// Of predictions clipped to the range of the training values.
+    /// Of clipped predictions.
     pub clipped: f64,
 }
 
-/// Computes the squared errors on tensor entries, in standardized units.
+/// Computes the squared errors on tensor entries, in standardized units, of predictions as they are and clipped to `clip`.
 pub(super) fn tensor_squared_errors(
     model: &Model,
     entries: &Entries,
     standardization: &Standardization,
+    clip: ValueRange,
     level: Level,
     pool: &ThreadPool<'_>,
 ) -> Result<SquaredErrors> {
-    let clip = standardization.standardized_range(model.range);
-    let biases: Vec<&[f32]> = standardization.biases.iter().map(Vec::as_slice).collect();
+    let mut biases: Vec<&[f32]> = standardization.biases.iter().map(Vec::as_slice).collect();
+    if clip == ValueRange::UNBOUNDED {
+        // Only clipped predictions need them.
+        biases.clear();
+    }
     let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
     let fiber_mode = match entries {
         // Sorting by fiber costs more than the product with one more row saves.
         Entries::List(_) if model.shape.kind() == CoreKind::Diagonal => None,
-        Entries::List(_) => longest_fibers(model),
+        Entries::List(list) => fiber_mode(model, chunk_size(list.len())),
         _ => entries.blocks().first().and_then(|b| b.spec().fiber_mode),
     };
     let layout = CoreLayout::tensor(&model.shape, fiber_mode);
@@ -73,13 +77,18 @@ fn sum_squared_residuals(
         });
     };
     let spec = Arc::new(model.blocking(list.is_weighted()));
-    // Long chunks have more entries per fiber; short ones keep all threads busy. A chunk fits into the L2 cache.
     let count = list.len();
-    let size = count.div_ceil(64).clamp(CHUNK / 2, 4 * CHUNK);
+    let size = chunk_size(count);
     sum_chunks(count.div_ceil(size), pool, scratch, |scratch, c| {
         let block = list.block(&spec, c * size..((c + 1) * size).min(count))?;
         squared_residuals(&block, model, clip, biases, scratch, stop)
     })
+}
+
+/// Returns the number of entries per chunk of a list. Long chunks have more entries per fiber; short ones keep all threads busy.
+/// A chunk fits into the L2 cache.
+fn chunk_size(entries: usize) -> usize {
+    entries.div_ceil(64).clamp(CHUNK / 2, 4 * CHUNK)
 }
 
 /// Computes f_m without its penalty: the squared errors of a matrix, or the weighted squared distances of a graph.
@@ -151,7 +160,7 @@ fn penalty(
     rows: &[f32],
     prior_mean: &[f32],
     kind: Penalty,
-    weight: &(dyn Fn(usize) -> f64 + Sync),
+    weight: impl Fn(usize) -> f64 + Sync,
     level: Level,
     pool: &ThreadPool<'_>,
 ) -> Result<f64> {
@@ -194,7 +203,7 @@ pub(super) fn bias_penalty(
 ) -> Result<f64> {
     let mut size = 0.0;
     for (mode, &lambda) in biases.iter().zip(damping) {
-        size += penalty(mode, &[0.0], Penalty::L2, &|_| lambda, level, pool)?;
+        size += penalty(mode, &[0.0], Penalty::L2, |_| lambda, level, pool)?;
     }
     Ok(0.5 * size)
 }
@@ -215,7 +224,7 @@ pub(super) fn objective(
         &model.core,
         &zeros,
         kind,
-        &|_| data.penalty.lambda,
+        |_| data.penalty.lambda,
         level,
         pool,
     )?;
@@ -227,14 +236,14 @@ pub(super) fn objective(
             0 => data.penalty.of_row(1.0),
             _ => data.penalty.of_row(mode.row_weight(i)),
         };
-        size += penalty(rows, &data.prior_means[n], kind, &weight, level, pool)?;
+        size += penalty(rows, &data.prior_means[n], kind, weight, level, pool)?;
     }
     let mut f = 0.5 * size;
     for (m, matrix) in data.matrices.iter().enumerate() {
         let squared_error = matrix_squared_error(model, m, matrix, level, pool)?;
         let rows = model.matrices[m].factor.as_slice();
         let weight = |k: usize| matrix.penalty.of_row(matrix.column_weights[k]);
-        let columns = penalty(rows, &matrix.prior_mean, kind, &weight, level, pool)?;
+        let columns = penalty(rows, &matrix.prior_mean, kind, weight, level, pool)?;
         f += 0.5 * (f64::from(matrix.weight) * squared_error + columns);
     }
     Ok(f)

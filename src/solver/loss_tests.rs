@@ -111,9 +111,16 @@ impl Fixture {
         SquaredErrors { plain, clipped }
     }
 
-    fn by_fibers(&self, entries: &Entries, level: Level, threads: usize) -> SquaredErrors {
+    fn by_fibers(
+        &self,
+        entries: &Entries,
+        clip: ValueRange,
+        level: Level,
+        threads: usize,
+    ) -> SquaredErrors {
         let pool = ThreadPool::new(threads, false, 0);
-        tensor_squared_errors(&self.model, entries, &self.standardization, level, &pool).unwrap()
+        let (model, standardization) = (&self.model, &self.standardization);
+        tensor_squared_errors(model, entries, standardization, clip, level, &pool).unwrap()
     }
 
     /// Compares both at every level and with several thread counts.
@@ -122,8 +129,12 @@ impl Fixture {
         let expected = self.by_definition(&entries);
         let entries = Entries::List(entries);
         assert!(count == 0 || expected.plain != expected.clipped, "{case}");
+        let clip = self.standardization.standardized_range(self.model.range);
         for level in Level::available() {
-            let found = self.by_fibers(&entries, level, 1);
+            let found = self.by_fibers(&entries, clip, level, 1);
+            let unclipped = self.by_fibers(&entries, ValueRange::UNBOUNDED, level, 1);
+            assert_eq!(unclipped.plain, unclipped.clipped, "{case}");
+            assert!((unclipped.plain - found.plain).abs() <= 1e-12 * found.plain);
             for (found, expected) in [
                 (found.plain, expected.plain),
                 (found.clipped, expected.clipped),
@@ -133,7 +144,7 @@ impl Fixture {
                     "{found} instead of {expected}: {case}, {count} entries, {level:?}"
                 );
             }
-            let threaded = self.by_fibers(&entries, level, 3);
+            let threaded = self.by_fibers(&entries, clip, level, 3);
             assert_eq!(
                 [threaded.plain, threaded.clipped].map(f64::to_bits),
                 [found.plain, found.clipped].map(f64::to_bits),
@@ -153,7 +164,9 @@ fn squared_errors_of_shuffled_entries_agree_with_their_definition() {
         (&[5, 60, 30], Tucker, &[3, 18, 2]),
         (&[40, 7, 30], Cp, &[6]),
         // Hardly any entries share a row.
+        (&[9000, 8000], Tucker, &[3, 5]),
         (&[9000, 8000, 7000], Tucker, &[2, 3, 2]),
+        (&[9000, 8000, 7000], Cp, &[6]),
         (&[12, 11, 6, 9], Tucker, &[2, 3, 4, 2]),
         (&[12, 11, 10, 5], Cp, &[3]),
     ] {

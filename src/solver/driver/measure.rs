@@ -48,7 +48,7 @@ impl Fit<'_> {
         let _span = trace::span(SpanKind::Evaluation);
         let began = Instant::now();
         if self.test.is_some() || self.validation.is_some() {
-            self.model.update_mean_rows()?;
+            self.model.update_mean_rows_with(&self.context.pool)?;
         }
         let training = self.training_error(squared_errors)?;
         (metrics.train_rmse, metrics.loss) = (training.rmse, training.loss);
