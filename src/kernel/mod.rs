@@ -24,7 +24,7 @@
 //! - Lock-free updates: `hogwild_update` for tensor entries, `hogwild_pairs` for matrix entries and graph edges. Both walk
 //!   through entries with `hogwild_walk`.
 //! - Row ownership: `row_partition`, `exclusive_rows`, `exclusive_cells`; [`hogwild_rows`] and `row_cache` for lock-free rows.
-//! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `cholesky`, `fiber_sums`, `mode_product`.
+//! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `cholesky`, `fiber_sums`, `mode_product`, `hollow_gram`.
 //! - Merges of replicas: `decayed_sum`, `mode_product`.
 //! - `nearest` finds nearest rows; `flops_probe` measures the machine's peak.
 //!
@@ -69,6 +69,7 @@ pub mod hogwild_rows;
 mod hogwild_rows_x86;
 mod hogwild_update;
 mod hogwild_walk;
+mod hollow_gram;
 mod hyper_diagonal;
 mod mode_csr;
 mod mode_product;
@@ -122,6 +123,7 @@ pub(crate) use graph_update::Edges;
 pub(crate) use hogwild_pairs::{update_graph_edges, update_matrix_entries};
 pub(crate) use hogwild_update::{HogwildKernel, WalkOutcome};
 pub(crate) use hogwild_walk::{EntryWalk, HogwildSettings};
+pub(crate) use hollow_gram::{GRAM_COLUMNS, add_hollow_gram_product};
 pub(crate) use mode_csr::{CooSlices, ModeCsr, RowGroup};
 pub(crate) use mode_product::{ModeProducts, RowProducts};
 pub(crate) use nearest::{Lanes, nearest};

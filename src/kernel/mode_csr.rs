@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, check_cancelled};
-use crate::try_alloc::{try_to_vec, try_with_capacity, try_zeroed};
+use crate::try_alloc::try_zeroed;
 
 /// Number of entries between two polls for a cancellation. Each takes a few memory accesses that miss the cache.
 const ENTRIES_PER_POLL: usize = 1 << 20;
@@ -167,7 +167,7 @@ impl ModeCsr {
 
     /// Number of rows of each of [`ModeCsr::other_modes`].
     #[inline]
-    pub(super) fn other_row_counts(&self) -> &[usize] {
+    pub(crate) fn other_row_counts(&self) -> &[usize] {
         &self.other_row_counts
     }
 
@@ -272,7 +272,8 @@ impl RowGroup<'_> {
         // While they are sorted, records also have their row of `mode` and the bits of their weight, behind the value.
         let width = order + 1 + usize::from(is_weighted);
         let count = self.records.len() / order;
-        let mut sorted: Vec<u32> = try_with_capacity(count * width, "indices")?;
+        let mut sorted: Vec<u32> = try_zeroed(count * width, "indices")?;
+        let mut records = sorted.chunks_exact_mut(width);
         for (i, entry) in entries.rows.chunks_exact(order).enumerate() {
             if i % ENTRIES_PER_POLL == 0 {
                 check_cancelled(monitor)?;
@@ -280,32 +281,44 @@ impl RowGroup<'_> {
             if !self.rows.contains(&(entry[self.mode] as usize)) {
                 continue;
             }
-            sorted.extend(self.other_modes.iter().map(|&m| entry[m]));
-            sorted.extend([entries.values[i].to_bits(), entry[self.mode]]);
+            let record = records.next().expect("an entry was not counted");
+            for (to, &m) in record.iter_mut().zip(self.other_modes) {
+                *to = entry[m];
+            }
+            (record[order - 1], record[order]) = (entries.values[i].to_bits(), entry[self.mode]);
             if is_weighted {
-                sorted.push(entries.weights[i].to_bits());
+                record[order + 1] = entries.weights[i].to_bits();
             }
         }
         // Least significant mode first: each counting sort keeps the order of the passes before it.
-        let other_modes = self.other_modes.iter().map(|&m| 0..entries.row_counts[m]);
-        let slots = (0..order - 1).zip(other_modes).rev();
-        for (slot, keys) in slots.chain([(order, self.rows.clone())]) {
+        for slot in (0..order - 1).rev() {
             let key = RecordKey {
                 width,
                 slot,
-                first: keys.start,
+                first: 0,
             };
-            let starts = key.bucket_starts(&sorted, keys.len(), monitor)?;
-            sorted = key.sort(&sorted, &starts, monitor)?;
+            let key_count = entries.row_counts[self.other_modes[slot]];
+            let starts = key.bucket_starts(&sorted, key_count, monitor)?;
+            let mut by_key: Vec<u32> = try_zeroed(sorted.len(), "indices")?;
+            key.for_each_sorted(&sorted, starts, monitor, |at, record| {
+                let to = &mut by_key[at * width..][..width];
+                to.iter_mut().zip(record).for_each(|(to, &word)| *to = word);
+            })?;
+            sorted = by_key;
         }
-        let records = self.records.chunks_exact_mut(order);
-        for (record, from) in records.zip(sorted.chunks_exact(width)) {
-            record.copy_from_slice(&from[..order]);
-        }
-        for (weight, from) in self.weights.iter_mut().zip(sorted.chunks_exact(width)) {
-            *weight = f32::from_bits(from[order + 1]);
-        }
-        Ok(())
+        let key = RecordKey {
+            width,
+            slot: order,
+            first: self.rows.start,
+        };
+        let starts = key.bucket_starts(&sorted, self.rows.len(), monitor)?;
+        key.for_each_sorted(&sorted, starts, monitor, |at, record| {
+            let to = &mut self.records[at * order..][..order];
+            to.iter_mut().zip(record).for_each(|(to, &word)| *to = word);
+            if let Some(weight) = self.weights.get_mut(at) {
+                *weight = f32::from_bits(record[order + 1]);
+            }
+        })
     }
 }
 
@@ -331,8 +344,9 @@ impl RecordKey {
         let mut starts: Vec<usize> = try_zeroed(count + 1, "rows")?;
         for part in records.chunks(ENTRIES_PER_POLL * self.width) {
             check_cancelled(monitor)?;
-            let keys = part.iter().skip(self.slot).step_by(self.width);
-            keys.for_each(|&key| starts[key as usize - self.first + 1] += 1);
+            for record in part.chunks_exact(self.width) {
+                starts[record[self.slot] as usize - self.first + 1] += 1;
+            }
         }
         for i in 0..count {
             starts[i + 1] += starts[i];
@@ -340,20 +354,24 @@ impl RecordKey {
         Ok(starts)
     }
 
-    /// Sorts records by their key, stably.
-    fn sort(&self, records: &[u32], starts: &[usize], monitor: &dyn Monitor) -> Result<Vec<u32>> {
-        let mut sorted: Vec<u32> = try_zeroed(records.len(), "indices")?;
-        let mut next = try_to_vec(starts, "rows")?;
+    /// Calls `visit` with each record and its position among records that are stably sorted by their key. `next` are the
+    /// positions of the first record of each key.
+    fn for_each_sorted(
+        &self,
+        records: &[u32],
+        mut next: Vec<usize>,
+        monitor: &dyn Monitor,
+        mut visit: impl FnMut(usize, &[u32]),
+    ) -> Result<()> {
         for part in records.chunks(ENTRIES_PER_POLL * self.width) {
             check_cancelled(monitor)?;
             for record in part.chunks_exact(self.width) {
                 let slot = &mut next[record[self.slot] as usize - self.first];
-                let to = &mut sorted[*slot * self.width..][..self.width];
-                to.iter_mut().zip(record).for_each(|(to, &word)| *to = word);
+                visit(*slot, record);
                 *slot += 1;
             }
         }
-        Ok(sorted)
+        Ok(())
     }
 }
 

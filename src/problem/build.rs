@@ -378,6 +378,7 @@ fn mark_rows(
     rows: &mut RowMapBuilder,
     monitor: &dyn Monitor,
 ) -> Result<()> {
+    let is_weighted = view.weights().is_some();
     for (chunk, indices) in view.column(n).chunks(REPORT_INTERVAL).enumerate() {
         let start = chunk * REPORT_INTERVAL;
         report_progress(monitor, "finding rows", start as u64, view.len() as u64)?;
@@ -385,7 +386,8 @@ fn mark_rows(
             let i = start + k;
             // The view's own size counts too: a mode may be larger than one of its matrices.
             let is_inside = u64::from(index) < view.dims()[n];
-            if !is_inside || (solver_weight(view, i) > 0.0 && !rows.mark(index)) {
+            let counts = !is_weighted || solver_weight(view, i) > 0.0;
+            if !is_inside || (counts && !rows.mark(index)) {
                 return Err(view.out_of_range(n, i, index));
             }
         }

@@ -97,14 +97,20 @@ pub(super) fn fit_and_measure(
                 let (to, total) = to.split_at_mut(rows);
                 // The last pair holds the squares and the count of all rows.
                 let [mut squares, mut count] = total[0];
-                for (k, &residual) in residuals.iter().enumerate() {
-                    let weight = f64::from(c.weight(k));
-                    let row = &mut to[c.rows[mode][k] as usize];
+                let mut add = |row: u32, residual: f64, weight: f64| {
+                    let row = &mut to[row as usize];
                     row[0] += weight * residual;
                     row[1] += weight;
                     squares += weight * (residual * residual);
-                    count += 1.0;
+                };
+                let entries = c.rows[mode].iter().zip(residuals.iter());
+                if c.weights.is_empty() {
+                    entries.for_each(|(&row, &residual)| add(row, residual, 1.0));
+                } else {
+                    let entries = entries.zip(&c.weights);
+                    entries.for_each(|((&row, &residual), &w)| add(row, residual, f64::from(w)));
                 }
+                count += residuals.len() as f64;
                 total[0] = [squares, count];
             })?;
             let [squares, count] = sums.pop().unwrap_or_default();
@@ -158,9 +164,13 @@ fn residuals_without(
     residuals: &mut Vec<f64>,
 ) {
     residuals.clear();
+    let others = chunk.rows.iter().zip(biases).enumerate();
+    let mut others = others.filter(|(m, _)| *m != mode);
+    let first = others.next();
+    let first = first.map(|(_, (rows, biases))| rows.iter().map(|&row| biases[row as usize]));
+    residuals.extend(first.into_iter().flatten());
     residuals.resize(chunk.values.len(), 0.0);
-    for (m, rows) in chunk.rows.iter().enumerate().filter(|(m, _)| *m != mode) {
-        let biases = &biases[m][..];
+    for (_, (rows, biases)) in others {
         for (sum, &row) in residuals.iter_mut().zip(rows) {
             *sum += biases[row as usize];
         }

@@ -101,18 +101,20 @@ pub(super) fn list_in_order(
 ) -> Result<EntryList> {
     const CHUNK: usize = 1 << 16;
     report_progress(monitor, "copying entries", 0, count as u64)?;
-    let chunks = pool.try_map(
-        count.div_ceil(CHUNK),
-        || Ok(()),
-        |(), c| {
-            let mut chunk = EntryChunk::default();
-            let range = c * CHUNK..((c + 1) * CHUNK).min(count);
-            read(range, &mut chunk)?;
-            Ok(chunk)
-        },
-    )?;
-    let kept = chunks.iter().map(|c| c.values.len()).sum();
-    let weighted = chunks.iter().map(|c| c.weights.len()).sum();
+    let copy = |chunk: &mut EntryChunk, c: usize| {
+        read(c * CHUNK..((c + 1) * CHUNK).min(count), chunk)?;
+        let kept = chunk.values.len();
+        let mut rows = try_with_capacity(kept * order, "indices")?;
+        for k in 0..kept {
+            rows.extend(chunk.rows.iter().map(|rows| rows[k]));
+        }
+        let [values, weights] = [&mut chunk.values, &mut chunk.weights].map(std::mem::take);
+        Ok((rows, values, weights))
+    };
+    let state = || Ok(EntryChunk::default());
+    let chunks = pool.try_map(count.div_ceil(CHUNK), state, copy)?;
+    let kept = chunks.iter().map(|(_, values, _)| values.len()).sum();
+    let weighted = chunks.iter().map(|(.., weights)| weights.len()).sum();
     let mut entries = EntryList {
         order,
         rows: try_with_capacity(kept * order, "indices")?,
@@ -120,12 +122,10 @@ pub(super) fn list_in_order(
         weights: try_with_capacity(weighted, "entries")?,
         values_with_biases: Vec::new(),
     };
-    for chunk in chunks {
-        for k in 0..chunk.values.len() {
-            entries.rows.extend(chunk.rows.iter().map(|rows| rows[k]));
-        }
-        entries.values.extend_from_slice(&chunk.values);
-        entries.weights.extend_from_slice(&chunk.weights);
+    for (rows, values, weights) in chunks {
+        entries.rows.extend_from_slice(&rows);
+        entries.values.extend_from_slice(&values);
+        entries.weights.extend_from_slice(&weights);
     }
     Ok(entries)
 }

@@ -48,28 +48,58 @@ impl RowSample {
         pool: &ThreadPool<'_>,
     ) -> Result<RowSample> {
         let view = problem.tensor().view();
-        let largest = view.column(largest_mode(problem));
+        let mode = largest_mode(problem);
+        let largest = view.column(mode);
         let end = (sampling.row_fraction * u64::MAX as f64) as u64;
+        let is_selected_row =
+            |row: u32| hash_words(&[sampling.seed, stream_ids::ROW_SAMPLE, u64::from(row)]) < end;
+        // A table, if there are fewer rows than entries.
+        let dim = problem.modes()[mode].dim();
+        let dim = if dim <= view.len() as u64 { dim } else { 0 };
+        let table = (0..dim).map(|row| is_selected_row(row as u32));
+        let table: Vec<bool> = try_collect(dim as usize, table, "rows")?;
         let is_selected = |&i: &usize| {
-            let row = u64::from(largest[i]);
-            hash_words(&[sampling.seed, stream_ids::ROW_SAMPLE, row]) < end
-                && sampling.split.is_training(i)
+            let row = largest[i];
+            let known = table.get(row as usize).copied();
+            known.unwrap_or_else(|| is_selected_row(row)) && sampling.split.is_training(i)
         };
-        let select = |(): &mut (), c: usize| {
+        let read = |(): &mut (), c: usize| {
             let range: Range<usize> = c * CHUNK..((c + 1) * CHUNK).min(view.len());
             let mut selected: Vec<usize> = try_with_capacity(range.len(), "entries")?;
             selected.extend(range.filter(is_selected));
-            Ok(selected)
+            RowSample::copy(view, &selected)
         };
-        let selected = pool.try_map(view.len().div_ceil(CHUNK), || Ok(()), select)?;
-        let count = selected.iter().map(Vec::len).sum();
-        let selected = || selected.iter().flatten();
+        let parts = pool.try_map(view.len().div_ceil(CHUNK), || Ok(()), read)?;
+        let count = parts.iter().map(|part| part.values.len()).sum();
+        let weight_count = parts.iter().map(|part| part.weights.len()).sum();
+        let mut sample = RowSample {
+            columns: Vec::new(),
+            values: try_with_capacity(count, "entries")?,
+            weights: try_with_capacity(weight_count, "entries")?,
+        };
+        for _ in 0..view.order() {
+            sample.columns.push(try_with_capacity(count, "indices")?);
+        }
+        for part in parts {
+            for (column, of_part) in sample.columns.iter_mut().zip(&part.columns) {
+                column.extend_from_slice(of_part);
+            }
+            sample.values.extend_from_slice(&part.values);
+            sample.weights.extend_from_slice(&part.weights);
+        }
+        Ok(sample)
+    }
+
+    /// Copies the entries of a view with these numbers.
+    fn copy(view: &CooView<'_>, numbers: &[usize]) -> Result<RowSample> {
         let column = |n: usize| {
             let column = view.column(n);
-            try_collect(count, selected().map(|&i| column[i]), "indices")
+            try_collect(numbers.len(), numbers.iter().map(|&i| column[i]), "indices")
         };
-        let floats =
-            |values: Values<'_>| try_collect(count, selected().map(|&i| values.get(i)), "entries");
+        let floats = |values: Values<'_>| {
+            let values = numbers.iter().map(|&i| values.get(i));
+            try_collect(numbers.len(), values, "entries")
+        };
         Ok(RowSample {
             columns: (0..view.order()).map(column).collect::<Result<_>>()?,
             values: floats(view.values())?,

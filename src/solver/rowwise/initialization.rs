@@ -41,7 +41,7 @@ impl RowwiseProblem {
     ) -> Result<Vec<Option<SpectralColumns>>> {
         let mut columns: Vec<Option<SpectralColumns>> =
             self.modes_by_size.iter().map(|_| None).collect();
-        let values = CenteredValues::new(self.by_largest_mode(), values);
+        let values = CenteredValues::new(self.by_largest_mode(), values, pool)?;
         for gram in &self.unfolding_grams {
             let n = gram.mode;
             let key = [seed, stream_ids::SPECTRAL, sweep, n as u64];

@@ -3,10 +3,7 @@
 use std::ops::Range;
 
 use super::centered_values::CenteredValues;
-use crate::kernel::ModeCsr;
-
-/// Number of columns that the product with X X^T handles at once.
-pub(super) const BLOCK_COLUMNS: usize = 8;
+use crate::kernel::{GRAM_COLUMNS as BLOCK_COLUMNS, ModeCsr, add_hollow_gram_product};
 
 /// Positions of observed entries, grouped by the fiber of one mode that they lie on. A position may have several
 /// entries; they are neighbours in the [`ModeCsr`].
@@ -90,22 +87,7 @@ impl ModeFibers {
         v: &[[f64; BLOCK_COLUMNS]],
     ) -> Vec<[f64; BLOCK_COLUMNS]> {
         let mut out = vec![[0.0; BLOCK_COLUMNS]; v.len()];
-        for fiber in self.each() {
-            let positions = || {
-                self.rows[fiber.clone()]
-                    .iter()
-                    .zip(&position_values[fiber.clone()])
-            };
-            let mut sum = [0.0; BLOCK_COLUMNS];
-            for (&i, &x) in positions() {
-                let own = &v[i as usize];
-                (0..BLOCK_COLUMNS).for_each(|k| sum[k] += x * own[k]);
-            }
-            for (&i, &x) in positions() {
-                let (own, to) = (&v[i as usize], &mut out[i as usize]);
-                (0..BLOCK_COLUMNS).for_each(|k| to[k] += x * (sum[k] - x * own[k]));
-            }
-        }
+        add_hollow_gram_product(&self.rows, position_values, &self.ends, v, &mut out);
         out
     }
 }

@@ -1,9 +1,9 @@
 //! The normalized Gram matrix of a mode's unfolding, without its diagonal, and its leading eigenvectors.
 
 use super::centered_values::{CenteredValues, row_chunks};
-use super::mode_fibers::{BLOCK_COLUMNS, ModeFibers};
+use super::mode_fibers::ModeFibers;
 use crate::error::Result;
-use crate::kernel::ModeCsr;
+use crate::kernel::{GRAM_COLUMNS as BLOCK_COLUMNS, ModeCsr};
 use crate::linalg::{Eigen, add_scaled, dot, orthonormalize, scale_to_norm, symmetric_eigen};
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
@@ -282,7 +282,7 @@ mod tests {
         let pool = ThreadPool::new(threads, false, 0);
         let gram = UnfoldingGram::new(&csr, 2, SIZES[2], &pool).unwrap()?;
         let values = (0..used_entry_count(&csr)).map(|e| f64::from(csr.value(e)));
-        let values = CenteredValues::new(&csr, values.collect());
+        let values = CenteredValues::new(&csr, values.collect(), &pool).unwrap();
         let columns = gram.columns(&values, COUNT, &[1, 2], &pool);
         columns.unwrap().map(|c| c.values)
     }
