@@ -36,6 +36,9 @@ pub(super) fn single_vector_modes<const N: usize>(job: &BatchJob<'_>) -> [ModeRo
 /// Prefetch distance, in entries.
 const PREFETCH_DISTANCE: usize = 12;
 
+/// Prefetch distance of records, in u32 words.
+const RECORD_PREFETCH_WORDS: usize = 16 * LANES;
+
 /// Returns the number of u32 words in the record of an entry: `rows` row indices, the value and, if weighted, the
 /// weight.
 #[inline(always)]
@@ -257,6 +260,87 @@ impl<'a> EntryStream<'a> {
             }
             Some(self.current.next(self.record_words))
         }
+    }
+}
+
+/// Iterator over the entries of consecutive batches without a fiber mode, whose records follow one another; `N` and `K` are those
+/// of [`BatchIter`].
+pub(super) struct RecordIter<'a, const N: usize, const K: usize> {
+    /// u32 words per entry record.
+    record_words: usize,
+    non_fiber: &'a [ModeRows],
+    position: *const u32,
+    /// The record whose rows are prefetched next.
+    ahead: *const u32,
+    end: *const u32,
+}
+
+impl<'a, const N: usize, const K: usize> RecordIter<'a, N, K> {
+    /// Creates the iterator and prefetches the rows of the first entries. Arguments are those of [`BatchIter::new`].
+    #[inline(always)]
+    pub(super) unsafe fn new(
+        job: &BatchJob<'a>,
+        non_fiber: &'a [ModeRows],
+        batches: &[FiberBatch],
+        weighted: bool,
+    ) -> RecordIter<'a, N, K> {
+        debug_assert!(N == 0 || N == non_fiber.len());
+        let record_words = record_words(non_fiber.len(), weighted);
+        let (mut first, mut count) = (0, 0);
+        if let Some(batch) = batches.first() {
+            first = batch.run.start as usize + batch.first as usize;
+        }
+        for batch in batches {
+            debug_assert_eq!(
+                batch.run.start as usize + batch.first as usize,
+                first + count
+            );
+            count += batch.len as usize;
+        }
+        // SAFETY: the batches consist of entries of this job.
+        unsafe {
+            let position = job.entries.add(first * record_words);
+            let mut iter = RecordIter {
+                record_words,
+                non_fiber,
+                position,
+                ahead: position,
+                end: position.add(count * record_words),
+            };
+            for _ in 0..PREFETCH_DISTANCE {
+                iter.prefetch_next();
+            }
+            iter
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_next(&mut self) {
+        if self.ahead < self.end {
+            // Hardware prefetching ends with a page.
+            prefetch(self.ahead.cast::<f32>().wrapping_add(RECORD_PREFETCH_WORDS));
+            // SAFETY: the record is one of the entries.
+            unsafe {
+                prefetch_rows::<N, K>(self.non_fiber, self.ahead);
+                self.ahead = self.ahead.add(self.record_words);
+            }
+        }
+    }
+}
+
+impl<const N: usize, const K: usize> Iterator for RecordIter<'_, N, K> {
+    type Item = *const u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<*const u32> {
+        if self.position == self.end {
+            return None;
+        }
+        self.prefetch_next();
+        let now = self.position;
+        // SAFETY: the address is that of the next record, or the end.
+        self.position = unsafe { now.add(self.record_words) };
+        Some(now)
     }
 }
 

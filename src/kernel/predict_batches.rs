@@ -1,11 +1,11 @@
 //! Predictions at the entries of whole runs: M once per run, then one product per entry.
 //!
 //! # Safety
-//! The obligations are those of [`super::batch`]. Only `work` and the output are written; penalties and prior
-//! means are not read.
+//! The obligations are those of [`super::batch`]; batches are consecutive parts of whole runs. Only `work` and the output
+//! are written; penalties and prior means are not read.
 #![allow(unsafe_code)]
 
-use super::batch_iter::{BatchIter, single_vector_modes};
+use super::batch_iter::{BatchIter, RecordIter, single_vector_modes};
 use super::batch_job::{BatchJob, FiberMode, ModeRows};
 use super::core_shape::CoreKind;
 use super::entry_block::FiberBatch;
@@ -241,25 +241,39 @@ unsafe fn diagonal_body<V: F32x16, const N: usize, const K: usize>(
             non_fiber, width, ..
         } = RowSettings::<N>::new::<K>(job);
         let mut products = Products::new(to);
+        let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
+            for entry in RecordIter::<N, K>::new(job, &non_fiber, batches, job.weighted) {
+                products.push(diagonal_product::<V, N>(job.core, &non_fiber, entry, width));
+            }
+            return products.finish::<V>();
+        };
         let batch_iter = BatchIter::<N, K>::new(job, &non_fiber, batches, job.weighted);
         for (current, (batch, entries)) in batch_iter.enumerate() {
-            let m = match job.fiber {
-                None => job.core,
-                Some(FiberMode { rows: fiber, rank }) => {
-                    let u = fiber_row(&fiber, batch, batches, current);
-                    fiber_product::<V>(job, u, rank, width / LANES, job.work);
-                    job.work
-                }
-            };
+            let u = fiber_row(&fiber, batch, batches, current);
+            fiber_product::<V>(job, u, rank, width / LANES, job.work);
             for entry in entries {
-                let mut rows = [std::ptr::null_mut::<f32>(); N];
-                for n in 0..N {
-                    rows[n] = non_fiber[n].row(*entry.add(n));
-                }
-                products.push(multiway_dot::<V, N>(m, &rows, width));
+                products.push(diagonal_product::<V, N>(job.work, &non_fiber, entry, width));
             }
         }
         products.finish::<V>();
+    }
+}
+
+/// Returns the product of `m` and the rows of an entry, not yet summed over lanes.
+#[inline(always)]
+unsafe fn diagonal_product<V: F32x16, const N: usize>(
+    m: *const f32,
+    non_fiber: &[ModeRows; N],
+    entry: *const u32,
+    width: usize,
+) -> V {
+    // SAFETY: the caller guarantees that the entry names rows that exist, of `width` floats like `m`.
+    unsafe {
+        let mut rows = [std::ptr::null_mut::<f32>(); N];
+        for n in 0..N {
+            rows[n] = non_fiber[n].row(*entry.add(n));
+        }
+        multiway_dot::<V, N>(m, &rows, width)
     }
 }
 
@@ -271,16 +285,14 @@ unsafe fn order2_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to:
         let [a, b] = non_fiber;
         let rank = job.shape.ranks()[0];
         let mut products = Products::new(to);
-        for (_, entries) in BatchIter::<2, 1>::new(job, &non_fiber, batches, job.weighted) {
-            for entry in entries {
-                let (v, w) = (a.row(*entry), b.row(*entry.add(1)));
-                let mut sum = V::zero();
-                for i in 0..rank {
-                    let row = V::load(job.core.add(i * LANES));
-                    sum = V::splat(*v.add(i)).mul_add(row, sum);
-                }
-                products.push(sum * V::load(w));
+        for entry in RecordIter::<2, 1>::new(job, &non_fiber, batches, job.weighted) {
+            let (v, w) = (a.row(*entry), b.row(*entry.add(1)));
+            let mut sum = V::zero();
+            for i in 0..rank {
+                let row = V::load(job.core.add(i * LANES));
+                sum = V::splat(*v.add(i)).mul_add(row, sum);
             }
+            products.push(sum * V::load(w));
         }
         products.finish::<V>();
     }
@@ -400,17 +412,20 @@ unsafe fn three_modes_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]
         let m = job.work;
         let packed = m.add(job.shape.core_len());
         order4::clear_packed::<V>(packed);
-        if job.fiber.is_none() {
-            order4::pack::<V>(job.shape, job.core, packed);
-        }
         let mut products = Products::new(to);
+        let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
+            order4::pack::<V>(job.shape, job.core, packed);
+            for entry in RecordIter::<3, 1>::new(job, &non_fiber, batches, job.weighted) {
+                let (a, b, c) = (ma.row(*entry), mb.row(*entry.add(1)), mc.row(*entry.add(2)));
+                products.push(order4::product::<V>(packed, a, b, c));
+            }
+            return products.finish::<V>();
+        };
         let batch_iter = BatchIter::<3, 1>::new(job, &non_fiber, batches, job.weighted);
         for (current, (batch, entries)) in batch_iter.enumerate() {
-            if let Some(FiberMode { rows: fiber, rank }) = job.fiber {
-                let u = fiber_row(&fiber, batch, batches, current);
-                contract::<V>(job.core, u, rank, job.shape.core_len() / LANES, m);
-                order4::pack::<V>(job.shape, m, packed);
-            }
+            let u = fiber_row(&fiber, batch, batches, current);
+            contract::<V>(job.core, u, rank, job.shape.core_len() / LANES, m);
+            order4::pack::<V>(job.shape, m, packed);
             for entry in entries {
                 let (a, b, c) = (ma.row(*entry), mb.row(*entry.add(1)), mc.row(*entry.add(2)));
                 products.push(order4::product::<V>(packed, a, b, c));
