@@ -1161,8 +1161,8 @@ typedef struct s3cmtf_evaluation {
     double clipped_mae;
 } s3cmtf_evaluation;
 
-/** Scores of the predictive distributions of a model on a set of entries; lower is better. Values with 2 to 32 distinct
-  *  levels, such as ratings, are treated as discrete. The probability of a level is that of the range between the midpoints
+/** Scores of the predictive distributions of a model on a set of entries; lower is better. Values are discrete, such as
+  *  ratings or counts, if there are 2 to 32 distinct ones, or up to 4,096 that occur 20 times on average. The probability of a level is that of the range between the midpoints
   *  to the next levels. If an interval ends within that range, the value counts as covered in proportion to the probability
   *  inside the interval. */
 typedef struct s3cmtf_distribution_scores {

@@ -19,6 +19,7 @@ use std::ops::Range;
 use super::top_k::{RankedRow, TopK, sort_best_first};
 use crate::error::{Error, Result};
 use crate::kernel::weighted_sum;
+use crate::model::PosteriorSamples;
 use crate::parallel::{available_threads, run_ordered};
 use crate::progress::{Monitor, report_progress};
 use crate::simd::AlignedVec;
@@ -53,6 +54,8 @@ pub(super) struct QueryVectors {
     values: Vec<f32>,
     /// A constant added to all scores of a query, in the same order.
     offsets: Vec<f64>,
+    /// For each query, the factor of the noise variance of its own rows.
+    noise_factors: Vec<f64>,
 }
 
 impl QueryVectors {
@@ -63,7 +66,13 @@ impl QueryVectors {
             queries,
             values: vec![0.0; count * table.width()],
             offsets: vec![0.0; count],
+            noise_factors: vec![1.0; queries],
         }
+    }
+
+    /// Sets the factor of the noise variance of the rows of a query.
+    pub(super) fn set_noise_factor(&mut self, query: usize, factor: f64) {
+        self.noise_factors[query] = factor;
     }
 
     /// Returns the vector of a query and its offset.
@@ -78,14 +87,37 @@ impl QueryVectors {
 
 /// How the inner products of a row in all parameter sets become its score.
 #[derive(Clone, Copy)]
-pub(super) enum ScoreRule {
+pub(super) enum ScoreRule<'a> {
     /// Their sum. Offsets are left out, since they are the same for all rows.
     Sum,
     /// A quantile of the predictive distribution: mean + `z` * standard deviation.
     ///
-    /// The first half of the parameter sets gives the mean, the second half the variance of the samples, to which
-    /// `noise_variance` is added.
-    Quantile { z: f64, noise_variance: f64 },
+    /// The first half of the parameter sets gives the mean, the second half the variance of the samples, to which that of the
+    /// noise is added.
+    Quantile { z: f64, noise: CandidateNoise<'a> },
+}
+
+/// The variance of the noise of candidate rows.
+#[derive(Clone, Copy)]
+pub(super) struct CandidateNoise<'a> {
+    pub samples: &'a PosteriorSamples,
+    /// The mode of the candidates.
+    pub mode: usize,
+    /// Mean variance of the noise of all samples.
+    pub variance: f64,
+}
+
+impl CandidateNoise<'_> {
+    /// Returns the factor of the variance for a candidate row with this mean prediction, without those of the query's rows.
+    fn factor(&self, row: u32, mean: f64) -> f64 {
+        let factors = &self.samples.noise_factors;
+        let of_row = factors
+            .rows
+            .get(self.mode)
+            .and_then(|f| f.get(row as usize));
+        let of_row = f64::from(of_row.copied().unwrap_or(1.0));
+        of_row * self.samples.level_noise_factor(mean)
+    }
 }
 
 /// Running sums of the predictions of a row over the posterior samples.
@@ -103,7 +135,7 @@ pub(super) struct TopKScorer<'a, T> {
     pub table: &'a T,
     /// The compact rows of the candidates.
     pub rows: &'a [u32],
-    pub rule: ScoreRule,
+    pub rule: ScoreRule<'a>,
     pub level: Level,
     /// The number of candidates to keep for each query.
     pub k: usize,
@@ -168,12 +200,19 @@ impl<T: CandidateTable> TopKScorer<'_, T> {
                     }
                 }
             }
-            if let ScoreRule::Quantile { z, noise_variance } = self.rule {
+            if let ScoreRule::Quantile { z, noise } = self.rule {
                 let count = (parameter_sets / 2) as f64;
-                for (score, s) in scores.iter_mut().zip(&sums) {
-                    let squares = s.sampled_squares - s.sampled * s.sampled / count;
-                    let variance = squares.max(0.0) / (count - 1.0).max(1.0);
-                    *score = (s.smoothed / count + z * (variance + noise_variance).sqrt()) as f32;
+                let sums = scores.chunks_exact_mut(TILE).zip(sums.chunks_exact(TILE));
+                for (q, (scores, sums)) in sums.enumerate() {
+                    for ((score, s), &row) in scores.iter_mut().zip(sums).zip(rows) {
+                        let squares = s.sampled_squares - s.sampled * s.sampled / count;
+                        let variance = squares.max(0.0) / (count - 1.0).max(1.0);
+                        let mean = s.smoothed / count;
+                        let factor = noise.factor(row, vectors.offsets[q] + mean);
+                        let variance =
+                            vectors.noise_factors[q] * factor * (variance + noise.variance);
+                        *score = (mean + z * variance.sqrt()) as f32;
+                    }
                 }
             }
             for (q, top) in tops.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
 //! Recommendations: the rows of a mode with the largest predictions for given rows of the other modes.
 
 use super::batch_scoring::{
-    CandidateTable, QueryRun, QueryVectors, ScoreRule, TILE, TopKScorer, rescore,
+    CandidateNoise, CandidateTable, QueryRun, QueryVectors, ScoreRule, TILE, TopKScorer, rescore,
 };
 use super::model_rows::{check_mode, compact_row};
 use super::observed_pairs::{ObservedPairs, ObservedRows};
@@ -136,7 +136,11 @@ pub(super) fn recommend_unchecked(
                 .sum();
             ScoreRule::Quantile {
                 z: z_scores[0],
-                noise_variance: noise / samples.len() as f64,
+                noise: CandidateNoise {
+                    samples,
+                    mode,
+                    variance: noise / samples.len() as f64,
+                },
             }
         }
     };
@@ -162,6 +166,10 @@ pub(super) fn recommend_unchecked(
             write_index(range.start + q, index);
             index[mode] = AVERAGE_ROW;
             builder.build(index, q, &mut vectors, is_cancelled)?;
+            if let Some(samples) = model.samples() {
+                let rows = index.iter().enumerate().map(|(n, &i)| model.row_of(n, i));
+                vectors.set_noise_factor(q, samples.noise_factors.of_rows(rows));
+            }
         }
         let observed_rows = |q: usize| {
             options

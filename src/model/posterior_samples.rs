@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::noise_factors::NoiseFactors;
 use super::quantized_rows::QuantizedRows;
 use super::unseen_rows::UnseenRows;
 
@@ -44,6 +45,8 @@ pub struct PosteriorSamples {
     pub(crate) samples: Vec<Arc<PosteriorSample>>,
     /// Variance of the noise that drove the chain, as a multiple of that of the samples' noise.
     pub(crate) noise_ratio: f64,
+    /// How the noise differs between rows and levels.
+    pub(crate) noise_factors: NoiseFactors,
     /// Biases of the current state of the chain, which a resumed fit needs.
     pub(crate) biases: Vec<Vec<f32>>,
 }
@@ -84,6 +87,12 @@ impl PosteriorSamples {
         self.conditional_mode
     }
 
+    /// Returns the factor of the noise variance of entries with this prediction.
+    pub(crate) fn level_noise_factor(&self, prediction: f64) -> f64 {
+        let standardized = (prediction - self.mean) / self.scale;
+        self.noise_factors.of_level(standardized as f32)
+    }
+
     /// Returns a standardized bias in the scale of the original values.
     pub(super) fn unscale(&self, bias: f32) -> f32 {
         (f64::from(bias) * self.scale) as f32
@@ -99,6 +108,7 @@ impl PosteriorSamples {
                 .iter()
                 .flatten()
                 .all(|&b| self.unscale(b).is_finite())
+            && self.noise_factors.is_finite()
             && self.iter().all(|s| {
                 let mut rows = s
                     .modes

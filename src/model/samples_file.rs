@@ -2,13 +2,14 @@
 //!
 //! Section `samples` has lines `key=value`; the others hold one array each with the values of all samples, one sample
 //! after the other. Files of earlier versions lack the line `noise_ratio` and the sections `samples.weights`,
-//! `samples.matrix*`, `samples.cold*` and `samples.unseen*`.
+//! `samples.matrix*`, `samples.cold*`, `samples.unseen*` and `samples.noise_*`; checkpoints lack the last.
 //! A fit that was resumed from such a file has samples without these parts, too, and writes only what all samples have.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::factor_model::Model;
+use super::noise_factors::NoiseFactors;
 use super::posterior_samples::{PosteriorSample, PosteriorSamples};
 use super::quantized_rows::QuantizedRows;
 use super::section_file::{SectionFile, SectionWriter, values_by_key};
@@ -79,6 +80,14 @@ pub(super) fn add_samples(writer: &mut SectionWriter<'_>, samples: &PosteriorSam
             .map(|s| s.unseen_rows[n].as_slice())
             .collect();
         writer.add_copied(format!("samples.unseen{n}"), &parts.concat());
+    }
+    let factors = &samples.noise_factors;
+    let levels: Vec<f32> = factors.levels.iter().flat_map(|&(x, f)| [x, f]).collect();
+    if !factors.rows.is_empty() {
+        writer.add_copied("samples.noise_levels", &levels);
+    }
+    for (n, factors) in factors.rows.iter().enumerate() {
+        writer.add_copied(format!("samples.noise_rows{n}"), factors);
     }
     for (n, biases) in samples.biases.iter().enumerate() {
         writer.add_copied(format!("samples.biases{n}"), biases);
@@ -168,6 +177,22 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
         }
         biases.push(try_to_vec(current, "rows")?);
     }
+    let mut noise_factors = NoiseFactors::default();
+    if file.range("samples.noise_levels").is_some() {
+        let levels = file.values::<f32>("samples.noise_levels")?;
+        let (levels, _) = levels.as_chunks::<2>();
+        noise_factors.levels = levels.iter().map(|&[x, f]| (x, f)).collect();
+        for (n, mode) in model.modes.iter().enumerate() {
+            let factors = file.values::<f32>(&format!("samples.noise_rows{n}"))?;
+            if factors.len() != mode.rows.len() {
+                return Err(meta.invalid("noise_rows"));
+            }
+            noise_factors.rows.push(try_to_vec(factors, "rows")?);
+        }
+        if !noise_factors.is_finite() || !noise_factors.levels.is_sorted_by_key(|level| level.0) {
+            return Err(meta.invalid("noise_levels"));
+        }
+    }
     let conditional_means = read_mode_rows("samples.smooth", conditional_mode)?;
     let matrices = columns.len();
     let samples = noise.iter().zip(conditional_means).enumerate();
@@ -202,6 +227,7 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
             false => 1.0,
         },
         samples: samples.collect(),
+        noise_factors,
         biases,
     }))
 }

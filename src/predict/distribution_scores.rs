@@ -16,8 +16,10 @@ use crate::model::{Model, Predict};
 use crate::progress::{Monitor, StepPolls};
 use crate::value_range::ValueRange;
 
-/// Number of distinct values up to which values are levels of a scale.
-const MAX_LEVELS: usize = 32;
+/// Number of distinct values up to which values are levels of a scale: the first, or the second if each occurs
+/// [`MIN_LEVEL_COUNT`] times on average.
+const MAX_LEVELS: [usize; 2] = [32, 4096];
+const MIN_LEVEL_COUNT: usize = 20;
 
 /// Scores of the predictive distributions of a model with posterior samples. Entries count by weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -222,7 +224,7 @@ fn group_bounds(histogram: &BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
 
 /// The distinct values, if there are few.
 struct Levels {
-    /// In ascending order; empty if there are more than [`MAX_LEVELS`].
+    /// In ascending order; empty if there are more than [`MAX_LEVELS`] allows.
     values: Vec<f64>,
 }
 
@@ -239,13 +241,13 @@ impl Levels {
             if let Err(k) = values.binary_search_by(|v| v.total_cmp(&value)) {
                 values.insert(k, value);
             }
-            if values.len() > MAX_LEVELS {
-                values.clear();
+            if values.len() > MAX_LEVELS[1] {
                 break;
             }
         }
+        let most = (view.len() / MIN_LEVEL_COUNT).clamp(MAX_LEVELS[0], MAX_LEVELS[1]);
         // A single value is no scale.
-        if values.len() == 1 {
+        if values.len() == 1 || values.len() > most {
             values.clear();
         }
         Ok(Levels { values })
@@ -346,8 +348,10 @@ mod tests {
 
     #[test]
     fn many_values_or_one_are_continuous() {
-        let many: Vec<f64> = (0..=MAX_LEVELS).map(|k| k as f64).collect();
+        let mut many: Vec<f64> = (0..=MAX_LEVELS[0]).map(|k| k as f64).collect();
         assert_eq!(levels(&many).cell(1.0), None);
+        many.extend(std::iter::repeat_n(1.0, MIN_LEVEL_COUNT * many.len()));
+        assert_eq!(levels(&many).cell(1.0), Some((0.5, 1.5)));
         assert_eq!(levels(&[7.0, 7.0]).cell(7.0), None);
     }
 }

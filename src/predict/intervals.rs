@@ -2,9 +2,10 @@
 //!
 //! With posterior samples s = 1, ..., S, let p_s be the prediction of sample s and sigma_s its noise standard deviation.
 //! The predictive distribution is approximated by a normal distribution. Its variance is the sample variance of p_s plus
-//! the mean of sigma_s^2. A row without any entry has the mean row of its mode in p_s; the mean over s of the variance of such
-//! rows ([`super::unseen_variance`]) is added. The mean of the distribution is the mean of the predictions from conditional means of one mode instead of its
-//! sampled rows, which has less Monte Carlo error (Rao-Blackwellization).
+//! the mean of sigma_s^2, both times factors for the rows and the level of the prediction, since rows with less noise are also better
+//! known. A row without any entry has the mean row of its mode in p_s; the mean over s of the variance of such rows
+//! ([`super::unseen_variance`]) is added. The mean of the distribution is the mean of the predictions from conditional means of one
+//! mode instead of its sampled rows, which has less Monte Carlo error (Rao-Blackwellization).
 
 use std::ops::Range;
 
@@ -136,16 +137,19 @@ pub(crate) fn interval_predictor<'m>(
             smoothed_sum += x.value;
         });
         let mean = smoothed_sum / count;
+        let rows = index.iter().enumerate().map(|(n, &i)| model.row_of(n, i));
+        let factor = samples.noise_factors.of_rows(rows) * samples.level_noise_factor(mean);
         // Sums of deviations from `mean`, so that the squares are small.
-        let (mut sum, mut squares, mut within_squares) = (0.0, 0.0, 0.0);
+        let (mut sum, mut squares, mut noise, mut unseen) = (0.0, 0.0, 0.0, 0.0);
         predictor.for_each_sample(samples, index, RowChoice::Samples, |x| {
             let deviation = x.value - mean;
             sum += deviation;
             squares += deviation * deviation;
-            within_squares += x.noise_deviation * x.noise_deviation + x.unseen_variance;
+            noise += x.noise_deviation.powi(2);
+            unseen += x.unseen_variance;
         });
         let variance = (squares - sum * sum / count).max(0.0) / (count - 1.0).max(1.0);
-        let standard_deviation = (variance + within_squares / count).sqrt();
+        let standard_deviation = (factor * (variance + noise / count) + unseen / count).sqrt();
         let quantile = |z: &f64| (mean + z * standard_deviation).clamp(range.min, range.max);
         PredictiveDistribution {
             mean: mean.clamp(range.min, range.max),

@@ -179,3 +179,60 @@ fn intervals_of_rounded_values_cover_levels_in_part() {
         );
     }
 }
+
+/// Returns training and test entries whose noise has a standard deviation of 0.3 for even users and 0.9 for odd ones, times 2 for
+/// large values.
+fn different_noise() -> [Entries; 2] {
+    let mut s = Sequence(1 << 33);
+    let dims = [USERS, FILMS].map(u64::from);
+    let mut parts = [Entries::new(&dims), Entries::new(&dims)];
+    let film =
+        |j: u32, s: &mut Sequence| if is_large_film(j) { 2.0 } else { -2.0 } + 0.3 * s.normal();
+    let films: Vec<f64> = (0..FILMS).map(|j| film(j, &mut s)).collect();
+    for i in 0..USERS {
+        let bias = 0.5 * s.normal();
+        for j in 0..FILMS {
+            let x = bias + films[j as usize];
+            let deviation = [0.3, 0.9][i as usize % 2] * if x > 0.0 { 2.0 } else { 1.0 };
+            let value = x + deviation * s.normal();
+            let draw = s.uniform();
+            if draw < 0.4 {
+                parts[usize::from(draw < 0.1)].push(&[i, j], value);
+            }
+        }
+    }
+    parts
+}
+
+/// Whether the values of a film are around 2 instead of -2.
+fn is_large_film(film: u32) -> bool {
+    film % 3 == 0
+}
+
+#[test]
+fn intervals_follow_the_noise_of_rows_and_levels() {
+    let [train, test] = different_noise();
+    let problem = Problem::builder(train.view()).build(&()).unwrap();
+    let mut o = options(Algorithm::Gibbs, ModelKind::Cp, 2);
+    (o.burn_in, o.samples) = (10, 30);
+    let (model, _) = fit(&problem, &o, &FitInput::default(), &mut SilentObserver, &()).unwrap();
+    let dir = Scratch::new("noise-factors");
+    model::save(&model, &dir.join("m.s3m")).unwrap();
+    let loaded = model::load(dir.join("m.s3m"), OpenMode::Private).unwrap();
+    for is_odd in [false, true] {
+        for is_large in [false, true] {
+            let part = test.filtered(|index| {
+                (index[0] % 2 == 1) == is_odd && is_large_film(index[1]) == is_large
+            });
+            let scores = evaluate_distributions(&model, &part.view(), 2, &()).unwrap();
+            let found = scores.all.coverage_90;
+            // With the same noise for all, the four parts have 100, 99, 91 and 61%.
+            assert!(
+                (0.84..0.965).contains(&found),
+                "{is_odd} {is_large}: {found}"
+            );
+            let again = evaluate_distributions(&loaded, &part.view(), 2, &()).unwrap();
+            assert_eq!(again, scores);
+        }
+    }
+}

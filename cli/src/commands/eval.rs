@@ -22,7 +22,8 @@ use crate::row_names::check_names_match_model;
 ///
 /// For models with posterior samples (gibbs) also scores of the predictive distributions, all better if lower, and the
 /// coverage of the central 50% and 90% intervals, also by the number of training entries of the shortest row of an entry.
-/// Values of up to 32 levels, such as ratings, are scored by the probability of their level.
+/// Discrete values, such as ratings or counts, are scored by the probability of their level: 2 to 32 distinct values, or up to 4,096
+/// that occur 20 times on average.
 ///
 /// With --mode also ranking metrics (hit rate, recall, NDCG): the rows of that mode are ranked for each row of another mode (a
 /// user), without the training entries of that user, and compared with a ranking by popularity.

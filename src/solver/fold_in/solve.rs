@@ -216,6 +216,10 @@ impl FoldInSolver<'_> {
         let new = self.sample_rows(&state, &sample, last, scale)?;
         let rank = model.shape.ranks()[n];
         let size = new.rows.len() / self.entries.indices.len();
+        if let Some(factors) = samples.noise_factors.rows.get_mut(n) {
+            let ones = std::iter::repeat_n(1.0, self.entries.indices.len());
+            *factors = extension.merge_list(factors, ones);
+        }
         if samples.has_biases {
             let new_biases = new.rows.chunks_exact(size).map(|r| r[rank]);
             samples.biases[n] = extension.merge_list(&samples.biases[n], new_biases);

@@ -100,7 +100,10 @@ impl Algorithm for RowwiseSolver {
         }
         // A posterior sample is returned as it is.
         match context.purpose {
-            Purpose::Result => self.add_last_sample(model, &context.pool),
+            Purpose::Result => {
+                self.add_last_sample(model, &context.pool)?;
+                self.estimate_noise_factors(model, &context.pool)
+            }
             Purpose::StartingValues => self.round_last_sweep(model),
         }
     }

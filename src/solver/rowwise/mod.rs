@@ -35,6 +35,7 @@ mod holdout;
 mod hyperpriors;
 mod initialization;
 mod new_rows;
+mod noise_factors;
 mod noise_model;
 mod noise_pilot;
 mod noise_selection;

@@ -60,10 +60,17 @@ impl RowwiseSolver {
 
     /// Returns the distribution of rows without entries for each mode; none if a mode has not been sampled yet.
     fn unseen_rows(&self) -> Vec<UnseenRows> {
+        // The prior of biases alone is relative to the noise that drives the chain, which is then as small as the residuals.
+        let scale = match self.state.noise.has_biases_only {
+            true => self.state.noise.interval_ratio.sqrt() as f32,
+            false => 1.0,
+        };
         let priors = self.state.row_priors.iter().map(Option::as_ref);
         let rows = priors.map(|prior| {
             let prior = prior?;
-            UnseenRows::new(prior.size, prior.covariance_factor())
+            let mut factor = prior.covariance_factor();
+            factor.iter_mut().for_each(|x| *x *= scale);
+            UnseenRows::new(prior.size, factor)
         });
         rows.collect::<Option<_>>().unwrap_or_default()
     }

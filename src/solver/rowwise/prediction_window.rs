@@ -15,8 +15,8 @@ pub(super) struct PredictionWindow {
 /// Sum of numbers, and sum of their squares.
 #[derive(Clone, Copy, Default)]
 struct Moments {
-    sum: f32,
-    squares: f32,
+    sum: f64,
+    squares: f64,
 }
 
 /// Estimates from a [`PredictionWindow`], averaged over the held-out entries, in scaled units.
@@ -36,6 +36,7 @@ impl PredictionWindow {
             let count = predictions.iter().map(Vec::len).sum();
             sums.resize(count, Moments::default());
             for (moments, &p) in sums.iter_mut().zip(predictions.iter().flatten()) {
+                let p = f64::from(p);
                 moments.sum += p;
                 moments.squares += p * p;
             }
@@ -50,7 +51,7 @@ impl PredictionWindow {
         let (mut error, mut monte_carlo_error, mut variance) = (0.0, 0.0, 0.0);
         for (entry, (smoothed, sampled)) in self.smoothed.iter().zip(&self.sampled).enumerate() {
             let weight = f64::from(entries.csr.weight(entry));
-            let mean = f64::from(smoothed.sum) / self.count as f64;
+            let mean = smoothed.sum / self.count as f64;
             error += weight * (f64::from(entries.csr.value(entry)) - mean).powi(2);
             monte_carlo_error += weight * smoothed.variance(self.count) / self.count as f64;
             variance += weight * sampled.variance(self.count);
@@ -66,9 +67,8 @@ impl PredictionWindow {
 impl Moments {
     /// Returns the sample variance of `count` numbers.
     fn variance(self, count: usize) -> f64 {
-        let (sum, squares) = (f64::from(self.sum), f64::from(self.squares));
         let count = count as f64;
-        (squares - sum * sum / count).max(0.0) / (count - 1.0).max(1.0)
+        (self.squares - self.sum * self.sum / count).max(0.0) / (count - 1.0).max(1.0)
     }
 }
 

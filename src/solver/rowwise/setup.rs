@@ -12,7 +12,7 @@ use super::update::Update;
 use super::value_scaling::ValueScaling;
 use crate::error::{Error, Result};
 use crate::kernel::{CooSlices, CoreKind};
-use crate::model::{Model, PosteriorSamples};
+use crate::model::{Model, NoiseFactors, PosteriorSamples};
 use crate::options::{Algorithm, Options, Penalty};
 use crate::parallel::ThreadPool;
 use crate::solver::algorithm::{FitContext, InitialState, Origin, Purpose};
@@ -133,6 +133,7 @@ impl RowwiseSolver {
                     samples: Vec::new(),
                     biases: try_copies(&solver.state.biases, "biases")?,
                     noise_ratio: 1.0,
+                    noise_factors: NoiseFactors::default(),
                 });
             }
             solver.add_stored_samples(model, pool)?;
