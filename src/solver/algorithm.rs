@@ -8,6 +8,7 @@
 use super::data::Data;
 use super::entries::Entries;
 use super::loss::{self, SquaredErrors};
+use super::observer::Selection;
 use super::reparametrization;
 use super::rowwise::NoiseModel;
 use super::standardization::Standardization;
@@ -137,6 +138,11 @@ pub(super) trait Algorithm {
         context: &FitContext<'_>,
         request: EpochRequest,
     ) -> Result<f64>;
+
+    /// Returns what the last epoch selected by the data, once.
+    fn take_selection(&mut self) -> Option<Selection> {
+        None
+    }
 
     /// Returns the state to keep in a checkpoint.
     fn state(&self) -> AlgorithmState {

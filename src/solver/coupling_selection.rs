@@ -9,7 +9,7 @@ use super::driver::{Fit, FitMonitor, FitState, Phase, thread_pool};
 use super::holdout_split::HoldoutSplit;
 use super::hyperparameters::resolve_options;
 use super::input::FitInput;
-use super::observer::{Event, Observer};
+use super::observer::{Observer, Selection};
 use super::row_sample::{RowSample, RowSampling, largest_mode};
 use crate::error::{Error, Result};
 use crate::model::FitRecord;
@@ -57,12 +57,8 @@ impl Couplings {
         observer: &mut dyn Observer,
     ) {
         for (m, text) in &self.choices {
-            let event = Event::Selected {
-                what: format!("matrix {}", problem.matrices()[*m].entries.name()),
-                text: text.clone(),
-            };
-            event.record(record, 0);
-            observer.event(&event);
+            let what = format!("matrix {}", problem.matrices()[*m].entries.name());
+            Selection::new(&what, text.clone()).report(record, 0, observer);
         }
     }
 }

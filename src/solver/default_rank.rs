@@ -55,7 +55,7 @@ fn cp_gibbs_rank(entries_per_row: f64) -> usize {
 }
 
 /// Returns the number of entries per row of the two largest modes.
-fn entries_per_row(problem: &Problem<'_>) -> f64 {
+pub(super) fn entries_per_row(problem: &Problem<'_>) -> f64 {
     let rows = problem.modes().iter().map(|m| m.rows().len() as u64);
     per_row_of_two_largest(problem.count(), rows)
 }

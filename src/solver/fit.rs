@@ -96,7 +96,7 @@ fn fit_with_monitor(
     let changed = problem.with_matrices(&kinds, &options, monitor)?;
     let problem = changed.as_ref().unwrap_or(problem);
     if state.checkpoint.is_none() {
-        options = resolve(problem, &options, input, &mut state, monitor)?;
+        options = resolve(problem, &options, input, &mut state, observer, monitor)?;
     }
     state.holdout = holdout_split(&options);
     let mut fit = Fit::new(problem, &options, input, state, observer, monitor)?;
@@ -112,11 +112,15 @@ fn resolve(
     options: &Options,
     input: &FitInput<'_>,
     state: &mut FitState,
+    observer: &mut dyn Observer,
     monitor: &FitMonitor<'_>,
 ) -> Result<Options> {
     let resolved = resolve_options(problem, options, input.init, monitor)?;
     state.standardization = resolved.standardization;
     let options = resolved.options;
+    for selection in resolved.selections {
+        selection.report(&mut state.record, 0, observer);
+    }
     if let Some(start) = resolved.start {
         state.start = Some(start.initial_model(problem, &options, monitor)?);
     }

@@ -125,6 +125,24 @@ impl GibbsStart {
         fraction + doubt * (standardization.loo_residual_fraction - fraction).max(0.0)
     }
 
+    /// Describes the noise of values of this `variance`, and the evidence for it.
+    pub(super) fn describe_noise(
+        &self,
+        standardization: &Standardization,
+        variance: f64,
+    ) -> String {
+        let percent = 100.0 * self.noise_fraction(standardization, variance);
+        let rmse = (standardization.loo_residual_fraction * variance).sqrt();
+        let evidence = match self.held_out_error {
+            Some(error) => format!(
+                "held-out RMSE of a Gibbs sample {:.4}, of biases {rmse:.4}",
+                error.sqrt()
+            ),
+            None => "residuals of a Gibbs chain".into(),
+        };
+        format!("{percent:.0}% of the variance ({evidence})")
+    }
+
     /// Returns whether components far larger than values of this `deviation` cancel each other, as they do where few entries
     /// are observed without noise. No learning rate suits such rows.
     pub(super) fn has_cancelling_components(&self, deviation: f64) -> bool {

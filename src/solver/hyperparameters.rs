@@ -1,9 +1,10 @@
 //! Resolution of the options that are left to the library, from the sizes of the data and from the noise level that a
 //! short Gibbs chain estimates. That chain also gives the starting values.
 
-use super::default_rank::{default_gibbs_rank, default_rank};
+use super::default_rank::{default_gibbs_rank, default_rank, entries_per_row};
 use super::driver::{FitMonitor, thread_pool};
 use super::gibbs_init::GibbsStart;
+use super::observer::Selection;
 use super::standardization::Standardization;
 use crate::error::{Error, Result};
 use crate::kernel::CoreKind;
@@ -32,6 +33,8 @@ pub(super) struct ResolvedOptions {
     pub standardization: Option<Standardization>,
     /// Posterior sample that the fit starts from, if it starts from one.
     pub start: Option<GibbsStart>,
+    /// What was selected by the data.
+    pub selections: Vec<Selection>,
 }
 
 /// Resolves all options. `init` is the model that the fit starts from, if one is given.
@@ -43,8 +46,9 @@ pub(super) fn resolve_options(
 ) -> Result<ResolvedOptions> {
     let mut o = options.clone();
     o.clip.get_or_insert(problem.is_bounded());
-    let without_start = |options| ResolvedOptions {
-        options,
+    let without_start = |resolved: Options| ResolvedOptions {
+        selections: shape_selections(problem, options, &resolved, init),
+        options: resolved,
         standardization: None,
         start: None,
     };
@@ -94,8 +98,13 @@ pub(super) fn resolve_options(
     } else {
         None
     };
+    let mut selections = shape_selections(problem, options, &o, init);
     let mut noise_fraction = standardization.residual_fraction;
     if let Some(start) = &start {
+        if options.lambda_reg.is_none() {
+            let text = start.describe_noise(&standardization, deviation.powi(2));
+            selections.push(Selection::new("noise", text));
+        }
         if options.start == Initialization::Auto && start.has_cancelling_components(deviation) {
             o.start = Initialization::Identity;
         }
@@ -105,6 +114,7 @@ pub(super) fn resolve_options(
     Ok(ResolvedOptions {
         standardization: Some(standardization),
         start: start.filter(|_| starts_from_samples && o.start == Initialization::Gibbs),
+        selections,
         options: o,
     })
 }
@@ -180,6 +190,37 @@ fn resolve_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) ->
     o.lambda_reg.get_or_insert(0.0);
     o.core_step.get_or_insert(1.0);
     o
+}
+
+/// Describes model and rank, where `options` leave them open.
+fn shape_selections(
+    problem: &Problem<'_>,
+    options: &Options,
+    resolved: &Options,
+    init: Option<&Model>,
+) -> Vec<Selection> {
+    let mut selections = Vec::new();
+    if init.is_some() {
+        return selections;
+    }
+    if options.model == ModelKind::Auto {
+        let text = match resolved.model {
+            ModelKind::Cp => "cp (the default without ranks)",
+            _ => "tucker (ranks are given)",
+        };
+        selections.push(Selection::new("model", text.into()));
+    }
+    if let ([], [rank]) = (&options.rank[..], &resolved.rank[..]) {
+        let text = match resolved.model {
+            ModelKind::Cp => {
+                let per_row = entries_per_row(problem);
+                format!("{rank} ({per_row:.1} entries per row of the two largest modes)")
+            }
+            _ => format!("{rank} (the default of tucker)"),
+        };
+        selections.push(Selection::new("rank", text));
+    }
+    selections
 }
 
 /// Takes ranks and model from the model to start from, unless ranks are given.

@@ -60,6 +60,29 @@ impl Event {
     }
 }
 
+/// What a fit selected by the data.
+pub(super) struct Selection {
+    pub what: String,
+    pub text: String,
+}
+
+impl Selection {
+    pub(super) fn new(what: &str, text: String) -> Selection {
+        Selection {
+            what: what.into(),
+            text,
+        }
+    }
+
+    /// Records the selection and tells the observer.
+    pub(super) fn report(self, record: &mut FitRecord, epoch: u64, observer: &mut dyn Observer) {
+        let Selection { what, text } = self;
+        let event = Event::Selected { what, text };
+        event.record(record, epoch);
+        observer.event(&event);
+    }
+}
+
 /// Reason why a fit stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

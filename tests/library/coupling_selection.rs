@@ -68,7 +68,7 @@ impl Observer for Selections {
     }
 }
 
-/// Fits with the given matrices on the items. Returns the model and what was selected.
+/// Fits with the given matrices on the items. Returns the model and what was selected about matrices.
 fn fitted(
     matrices: &[(&Entries, Option<f64>, MatrixKind)],
     options: &Options,
@@ -87,6 +87,8 @@ fn fitted(
         &mut selections,
         &(),
     );
+    let about_matrices = |text: &String| text.starts_with("matrix ");
+    selections.0.retain(about_matrices);
     (fitted.unwrap().0, selections.0)
 }
 
@@ -118,7 +120,7 @@ fn useless_matrix_is_left_out_and_useful_one_is_used() {
     let events = &model.record().events;
     let recorded = events
         .iter()
-        .filter(|e| e.kind == "selected")
+        .filter(|e| e.kind == "selected" && e.message.starts_with("matrix "))
         .map(|e| &e.message);
     assert!(recorded.eq(&selected), "{selected:?}");
 }
@@ -201,4 +203,36 @@ fn resumed_fit_keeps_the_selection() {
     let resumed = fit(&problem, &options(), &input, &mut (), &()).unwrap().0;
     assert_eq!(parameter_bits(&resumed), parameter_bits(&whole));
     assert_eq!(resumed.matrices()[1].kind, MatrixKind::Full);
+}
+
+#[test]
+fn model_rank_and_noise_are_explained_unless_given() {
+    let ratings = ratings();
+    let problem = Problem::builder(ratings.view()).build(&()).unwrap();
+    let selections = |options: &Options| {
+        let mut selections = Selections::default();
+        let input = FitInput::default();
+        let (model, _) = fit(&problem, options, &input, &mut selections, &()).unwrap();
+        let recorded = model.record().events.iter().map(|e| &e.message);
+        assert!(recorded.eq(&selections.0));
+        selections.0
+    };
+    let mut o = options();
+    o.epochs = 1;
+    let starts = |texts: &[String], starts: &[&str]| {
+        let is_start = |(text, start): (&String, &&str)| text.starts_with(start);
+        texts.len() == starts.len() && texts.iter().zip(starts).all(is_start)
+    };
+    let found = selections(&o);
+    let expected = ["model: cp (", "rank: 32 (", "noise: "];
+    assert!(starts(&found, &expected), "{found:?}");
+    assert!(found[2].contains("% of the variance ("));
+    (o.rank, o.lambda_reg) = (vec![2], Some(1.0));
+    assert_eq!(selections(&o), ["model: tucker (ranks are given)"]);
+    o.algorithm = Algorithm::Gibbs;
+    (o.burn_in, o.samples, o.rank) = (1, 2, Vec::new());
+    let found = selections(&o);
+    let expected = ["model: cp (", "rank: 16 (", "noise: variance "];
+    assert!(starts(&found, &expected), "{found:?}");
+    assert!(found[2].contains("times that of the residuals (held-out RMSE"));
 }

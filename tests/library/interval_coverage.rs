@@ -206,7 +206,7 @@ fn different_noise() -> [Entries; 2] {
 
 /// Whether the values of a film are around 2 instead of -2.
 fn is_large_film(film: u32) -> bool {
-    film % 3 == 0
+    film.is_multiple_of(3)
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn intervals_follow_the_noise_of_rows_and_levels() {
     (o.burn_in, o.samples) = (10, 30);
     let (model, _) = fit(&problem, &o, &FitInput::default(), &mut SilentObserver, &()).unwrap();
     let dir = Scratch::new("noise-factors");
-    model::save(&model, &dir.join("m.s3m")).unwrap();
+    model::save(&model, dir.join("m.s3m")).unwrap();
     let loaded = model::load(dir.join("m.s3m"), OpenMode::Private).unwrap();
     for is_odd in [false, true] {
         for is_large in [false, true] {

@@ -126,7 +126,10 @@ fn print_model(path: &Path, out: &mut Output) -> Result<()> {
         ));
     }
     for event in &record.events {
-        out.line(format!("  after epoch {}: {}", event.epoch, event.message));
+        out.line(match &event.kind[..] {
+            "selected" => format!("  {}", event.message),
+            _ => format!("  after epoch {}: {}", event.epoch, event.message),
+        });
     }
     out.line(format!(
         "  options: {}",

@@ -40,6 +40,11 @@ fn fit_eval_predict_export_and_info_agree() {
             .count(),
         120
     );
+    assert_eq!(
+        (&lines[0]["event"], &lines[0]["what"]),
+        (&"selected".into(), &"model".into())
+    );
+    let first = lines.iter().find(|l| l["epoch"] == 1).unwrap();
     for key in [
         "train_rmse",
         "test_rmse",
@@ -47,9 +52,9 @@ fn fit_eval_predict_export_and_info_agree() {
         "eval_seconds",
         "entries_per_second",
     ] {
-        assert!(lines[0][key].is_f64(), "{key}");
+        assert!(first[key].is_f64(), "{key}");
     }
-    assert!(lines[0]["valid_rmse"].is_null());
+    assert!(first["valid_rmse"].is_null());
     let summary = &lines.last().unwrap()["summary"];
     for key in [
         "train_rmse",

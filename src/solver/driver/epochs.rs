@@ -72,6 +72,9 @@ impl Fit<'_> {
             self.progress.epoch = metrics.epoch;
             self.model.history.push(metrics);
             self.progress.algorithm = self.algorithm.state();
+            if let Some(selection) = self.algorithm.take_selection() {
+                selection.report(&mut self.model.record, metrics.epoch, observer);
+            }
             let control = observer.epoch(&metrics);
             let mut reason = None;
             if epoch.is_evaluated {

@@ -10,6 +10,7 @@ use crate::solver::algorithm::{
 };
 use crate::solver::entries::Entries;
 use crate::solver::loss::SquaredErrors;
+use crate::solver::observer::Selection;
 
 /// Largest number of sweeps of `gibbs`, as a multiple of those asked for, where the chain takes long to burn in.
 const MAX_SWEEPS_FACTOR: u64 = 3;
@@ -23,6 +24,10 @@ impl Algorithm for RowwiseSolver {
     ) -> Result<f64> {
         let (biases, pool) = (&context.standardization.biases, &context.pool);
         self.sweep(model, biases, request.number, pool)
+    }
+
+    fn take_selection(&mut self) -> Option<Selection> {
+        self.selection.take()
     }
 
     fn state(&self) -> AlgorithmState {

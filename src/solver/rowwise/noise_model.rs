@@ -14,6 +14,17 @@ pub(in crate::solver) struct NoiseModel {
     pub has_biases_only: bool,
 }
 
+impl NoiseModel {
+    /// Describes the noise, given the evidence for it.
+    pub(super) fn describe(self, evidence: &str) -> String {
+        if self.has_biases_only {
+            return format!("too large for factors, biases alone predict ({evidence})");
+        }
+        let ratio = self.variance_ratio;
+        format!("variance {ratio:.2} times that of the residuals ({evidence})")
+    }
+}
+
 impl Default for NoiseModel {
     /// Returns noise with the variance of the residuals.
     fn default() -> NoiseModel {

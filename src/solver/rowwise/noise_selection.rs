@@ -21,6 +21,7 @@ use crate::error::Result;
 use crate::model::Model;
 use crate::parallel::ThreadPool;
 use crate::random::hash_words;
+use crate::solver::observer::Selection;
 
 /// Number of sweeps that sample the noise from the residuals: this number of entries divided by that of the data, within these
 /// limits. Structure of small data may take hundreds of sweeps to find, which are fast there.
@@ -62,7 +63,9 @@ impl RowwiseSolver {
         let chosen = self.choose_noise_model(pilot, model, pool);
         self.problem.update = Update::Sample { seed };
         self.state.pilot_variance = None;
-        self.state.noise = chosen?;
+        let (noise, evidence) = chosen?;
+        self.state.noise = noise;
+        self.selection = Some(Selection::new("noise", noise.describe(&evidence)));
         self.state.squared_error = None;
         self.problem.uninformed_sweep = 0;
         self.problem.training_count = self.entry_count;
@@ -76,14 +79,14 @@ impl RowwiseSolver {
         Ok(())
     }
 
-    /// Returns the noise model. The state of the chain is then that after its first sweeps: the larger noise of the last sweeps may
+    /// Returns the noise model and the evidence for it. The state of the chain is then that after its first sweeps: the larger noise of the last sweeps may
     /// suppress components, which would be slow to return.
     fn choose_noise_model(
         &mut self,
         pilot: &NoisePilot,
         model: &mut Model,
         pool: &ThreadPool<'_>,
-    ) -> Result<NoiseModel> {
+    ) -> Result<(NoiseModel, String)> {
         let biases = self.problem.bias_errors(&pilot.holdout, pool)?;
         let first_sweeps = FIRST_ENTRY_UPDATES / self.entry_count.max(1);
         let first_sweeps = first_sweeps.clamp(FIRST_SWEEPS[0], FIRST_SWEEPS[1]) as u64;
@@ -113,24 +116,33 @@ impl RowwiseSolver {
         self.state.biases = state_biases;
         self.state.conditional_means = ConditionalMeans::default();
         let error = estimate.squared_error;
+        let rmse = |squared_error: f64| self.problem.scaling.scale * squared_error.sqrt();
+        let evidence = format!(
+            "held-out RMSE {:.4}, {:.4} with noise as small as the residuals, {:.4} with biases alone",
+            rmse(error),
+            rmse(sampled.squared_error),
+            rmse(biases.held_out)
+        );
         if sampled.squared_error < SAMPLED_RATIO * error.min(biases.held_out) {
-            return Ok(NoiseModel::default());
+            return Ok((NoiseModel::default(), evidence));
         }
         if error > (1.0 - MIN_GAIN) * biases.held_out {
-            return Ok(NoiseModel {
+            let noise = NoiseModel {
                 interval_ratio: biases.interval_ratio(),
                 has_biases_only: true,
                 ..NoiseModel::default()
-            });
+            };
+            return Ok((noise, evidence));
         }
         let residual_count = LAST_WINDOW as f64 * self.problem.training_count as f64;
         let residual_variance = residual_squares / residual_count;
         let interval_variance = error - estimate.posterior_variance;
-        Ok(NoiseModel {
+        let noise = NoiseModel {
             variance_ratio: at_least_one(NOISE_FRACTION * error / residual_variance),
             interval_ratio: at_least_one(interval_variance / residual_variance),
             has_biases_only: false,
-        })
+        };
+        Ok((noise, evidence))
     }
 
     fn pilot_sweep(&mut self, number: u64, model: &mut Model, pool: &ThreadPool<'_>) -> Result<()> {

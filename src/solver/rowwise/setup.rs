@@ -122,6 +122,7 @@ impl RowwiseSolver {
             burn_in: is_gibbs.then_some(options.burn_in),
             entry_count: data.tensor.len(),
             pilot,
+            selection: None,
         };
         if is_gibbs {
             if !matches!(origin, Origin::Checkpoint) || model.samples.is_none() {

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::model::Model;
 use crate::parallel::ThreadPool;
 use crate::solver::algorithm::EvaluationSet;
+use crate::solver::observer::Selection;
 
 /// `als` or `gibbs` on one problem.
 pub(in crate::solver) struct RowwiseSolver {
@@ -22,6 +23,8 @@ pub(in crate::solver) struct RowwiseSolver {
     pub(super) entry_count: usize,
     /// Held-out entries of the pilot chain, which selects the noise model before the first sweep; `None` afterwards.
     pub(super) pilot: Option<NoisePilot>,
+    /// The noise model that the pilot chain selected, until it is reported.
+    pub(super) selection: Option<Selection>,
 }
 
 impl RowwiseSolver {
