@@ -57,7 +57,12 @@ impl Couplings {
         observer: &mut dyn Observer,
     ) {
         for (m, text) in &self.choices {
-            let what = format!("matrix {}", problem.matrices()[*m].entries.name());
+            let matrix = &problem.matrices()[*m];
+            let noun = match matrix.kind.is_graph() {
+                true => "graph",
+                false => "matrix",
+            };
+            let what = format!("{noun} {}", matrix.entries.name());
             Selection::new(&what, text.clone()).report(record, 0, observer);
         }
     }

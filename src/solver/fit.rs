@@ -87,8 +87,10 @@ fn fit_with_monitor(
             }
         }
     }
+    let weights = problem.matrix_weights(&options);
     for (m, matrix) in problem.matrices().iter().enumerate() {
-        let is_observed = kinds[m] == MatrixKind::Observed && !selected_matrices.contains(&m);
+        let is_observed =
+            kinds[m] == MatrixKind::Observed && weights[m] > 0.0 && !selected_matrices.contains(&m);
         if matrix.is_constant && is_observed && matrix.entries.len() > 1 {
             warn_of_constant_matrix(matrix.entries.name(), &mut state.record, observer);
         }
@@ -158,8 +160,8 @@ pub(super) fn check_matrix_weights(problem: &Problem<'_>, options: &Options) -> 
     let (given, matrices) = (options.lambda_m.len(), problem.matrices().len());
     if given > 1 && given != matrices {
         return Err(Error::argument(format!(
-            "lambda_m has {given} numbers, but there are {matrices} matrices and graphs; it must have one for each, or one for \
-             all"
+            "lambda_m has {given} numbers; the number of matrices and graphs is {matrices}, and it must have one for each, or \
+             one for all"
         )));
     }
     Ok(())

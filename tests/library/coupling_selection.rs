@@ -149,7 +149,7 @@ fn given_weights_are_used_as_they_are() {
     assert!(
         error
             .to_string()
-            .contains("lambda_m has 3 numbers, but there are 0 matrices"),
+            .contains("lambda_m has 3 numbers; the number of matrices and graphs is 0"),
         "{error}"
     );
 }
