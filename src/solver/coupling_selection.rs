@@ -85,7 +85,8 @@ pub(super) fn select_couplings(
     });
     let open: Vec<usize> = open.map(|(m, _)| m).collect();
     let has_weights = !options.lambda_m.is_empty();
-    if open.is_empty() || has_weights || options.time_limit > 0.0 || problem.count() < MIN_ENTRIES {
+    let is_timed_or_empty = options.time_limit > 0.0 || options.epochs == 0;
+    if open.is_empty() || has_weights || is_timed_or_empty || problem.count() < MIN_ENTRIES {
         return Ok(None);
     }
     let row_fraction = MAX_ENTRIES / problem.count() as f64;
