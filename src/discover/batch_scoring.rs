@@ -108,14 +108,10 @@ pub(super) struct CandidateNoise<'a> {
 }
 
 impl CandidateNoise<'_> {
-    /// Returns the factor of the variance for a candidate row with this mean prediction, without those of the query's rows.
+    /// Returns the factor of the variance for a candidate row with this mean prediction. Factors of the query's rows are not
+    /// included.
     fn factor(&self, row: u32, mean: f64) -> f64 {
-        let factors = &self.samples.noise_factors;
-        let of_row = factors
-            .rows
-            .get(self.mode)
-            .and_then(|f| f.get(row as usize));
-        let of_row = f64::from(of_row.copied().unwrap_or(1.0));
+        let of_row = self.samples.noise_factors.of_row(self.mode, row);
         of_row * self.samples.level_noise_factor(mean)
     }
 }

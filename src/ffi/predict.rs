@@ -75,10 +75,10 @@ pub struct Evaluation {
     pub clipped_mae: f64,
 }
 
-/// Scores of the predictive distributions of a model on a set of entries; lower is better. Values are discrete, such as
-/// ratings or counts, if there are 2 to 32 distinct ones, or up to 4,096 that occur 20 times on average. The probability of a level is that of the range between the midpoints
-/// to the next levels. If an interval ends within that range, the value counts as covered in proportion to the probability
-/// inside the interval.
+/// Scores of the predictive distributions of a model on a set of entries; lower is better. Values are treated as discrete, like
+/// ratings or counts, if there are 2 to 32 distinct values, or up to 4,096 that occur 20 times on average. The probability of a
+/// discrete value is that of the range between the midpoints to its neighbours. If only part of that range lies inside an
+/// interval, the value counts as covered by the corresponding fraction of its probability.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct DistributionScores {

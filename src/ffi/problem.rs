@@ -21,7 +21,6 @@ pub const S3CMTF_MATRIX_GRAPH: i32 = 1;
 pub const S3CMTF_MATRIX_FULL: i32 = 2;
 /// The listed entries and randomly sampled zeros are factorized.
 pub const S3CMTF_MATRIX_SAMPLED: i32 = 3;
-
 /// As S3CMTF_MATRIX_OBSERVED, or as S3CMTF_MATRIX_FULL if all entries have the same value and a fit predicts held-out entries
 /// better with zeros in the other cells.
 pub const S3CMTF_MATRIX_AUTO: i32 = 4;

@@ -58,7 +58,7 @@ impl Model {
 /// One sum per column, with padding.
 type Sums = Vec<[f64; LANES]>;
 
-/// Returns the sum of some rows of a mode, each times the fraction of its weight in `total`.
+/// Returns the weighted sum of some rows of a mode. The weights of the rows are divided by `total`.
 fn weighted_sum(mode: &ModelMode, rows: Range<usize>, total: f64) -> Sums {
     let stride = mode.factor.stride();
     let mut sums = vec![[0.0; LANES]; stride / LANES];

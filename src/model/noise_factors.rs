@@ -31,11 +31,17 @@ impl NoiseFactors {
         f64::from(a.1) + position * f64::from(b.1 - a.1)
     }
 
-    /// Returns the product of the factors of these compact rows, one for each mode. Rows that the model does not have count as 1.
+    /// Returns the factor of a row of mode `n`, given its compact index; 1 if the model does not contain the row.
+    pub(crate) fn of_row(&self, n: usize, row: u32) -> f64 {
+        let factor = self.rows.get(n).and_then(|mode| mode.get(row as usize));
+        f64::from(factor.copied().unwrap_or(1.0))
+    }
+
+    /// Returns the product of the factors of the given rows, one compact index per mode.
     pub(crate) fn of_rows(&self, rows: impl Iterator<Item = u32>) -> f64 {
-        let factors = self.rows.iter().zip(rows);
-        let factors = factors.map(|(mode, row)| mode.get(row as usize).copied().unwrap_or(1.0));
-        factors.map(f64::from).product()
+        rows.enumerate()
+            .map(|(n, row)| self.of_row(n, row))
+            .product()
     }
 
     /// Returns whether all factors are finite and positive.

@@ -213,8 +213,8 @@ fn group_bounds(histogram: &BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
             Some((_, max)) if before < end => *max = length,
             _ => {
                 bounds.push((length, length));
-                let tenths = (1..=GROUPS as u64).map(|k| seen * k / GROUPS as u64);
-                end = tenths.into_iter().find(|&e| e > before).unwrap_or(seen);
+                let mut tenths = (1..=GROUPS as u64).map(|k| seen * k / GROUPS as u64);
+                end = tenths.find(|&e| e > before).unwrap_or(seen);
             }
         }
         before += count;

@@ -2,7 +2,7 @@
 //! are zeros. Held-out entries of the tensor decide.
 //!
 //! In: a problem with matrices whose weight or kind is open, and the options of the fit. Out: weights of 1 or 0, and kinds. A
-//! matrix that tells nothing about the tensor takes components away from it. Weights between 0 and 1 are not tried: on real
+//! matrix that is unrelated to the tensor takes up components that the tensor needs. Weights between 0 and 1 are not tried: on real
 //! and planted data, errors were lowest near 1 or near 0 (docs/notes/accuracy.md, "Weights of matrices").
 
 use super::driver::{Fit, FitMonitor, FitState, Phase, thread_pool};
@@ -70,8 +70,8 @@ impl Couplings {
 
 /// Selects the couplings. Returns `None` if nothing is open, or if there is too little data or time to compare.
 ///
-/// The sampler of `gibbs` learns how much a matrix tells, so all its weights are 1. Only kinds are selected for it, by fits of
-/// `blocked`.
+/// `gibbs` samples the noise of each matrix, which limits the influence of unrelated ones, so all its weights are 1. Only kinds
+/// are selected for it, by fits of `blocked`.
 pub(super) fn select_couplings(
     problem: &Problem<'_>,
     options: &Options,
@@ -252,20 +252,14 @@ impl<'a> Comparison<'a> {
         }
         let changed = self.problem.with_matrices(&kinds, &options, self.monitor)?;
         let problem = changed.as_ref().unwrap_or(self.problem);
-        let resolved = resolve_options(problem, &options, self.input.init, self.monitor)?;
-        let options = resolved.options;
-        let start = match &resolved.start {
-            Some(start) => Some(start.initial_model(problem, &options, self.monitor)?),
-            None => None,
-        };
-        let fraction = options.valid_fraction;
-        let split = || HoldoutSplit::new(fraction, 1.0 - fraction, options.seed);
+        let mut resolved = resolve_options(problem, &options, self.input.init, self.monitor)?;
         let state = FitState {
-            start,
+            start: resolved.take_start_model(problem, self.monitor)?,
             standardization: resolved.standardization,
-            holdout: (fraction > 0.0).then(split),
+            holdout: HoldoutSplit::for_validation(&resolved.options),
             ..FitState::default()
         };
+        let options = resolved.options;
         let mut fit = Fit::new(problem, &options, &self.input, state, &mut (), self.monitor)?;
         fit.run(&mut ())?;
         if self.monitor.is_cancelled_by_caller() {

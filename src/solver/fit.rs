@@ -100,7 +100,7 @@ fn fit_with_monitor(
     if state.checkpoint.is_none() {
         options = resolve(problem, &options, input, &mut state, observer, monitor)?;
     }
-    state.holdout = holdout_split(&options);
+    state.holdout = HoldoutSplit::for_validation(&options);
     let mut fit = Fit::new(problem, &options, input, state, observer, monitor)?;
     drop(initialization);
     let reason = fit.run(observer)?;
@@ -117,16 +117,13 @@ fn resolve(
     observer: &mut dyn Observer,
     monitor: &FitMonitor<'_>,
 ) -> Result<Options> {
-    let resolved = resolve_options(problem, options, input.init, monitor)?;
-    state.standardization = resolved.standardization;
-    let options = resolved.options;
-    for selection in resolved.selections {
+    let mut resolved = resolve_options(problem, options, input.init, monitor)?;
+    for selection in std::mem::take(&mut resolved.selections) {
         selection.report(&mut state.record, 0, observer);
     }
-    if let Some(start) = resolved.start {
-        state.start = Some(start.initial_model(problem, &options, monitor)?);
-    }
-    Ok(options)
+    state.start = resolved.take_start_model(problem, monitor)?;
+    state.standardization = resolved.standardization;
+    Ok(resolved.options)
 }
 
 /// Returns an error for options and inputs that contradict each other or leave nothing to fit.
@@ -199,15 +196,9 @@ fn check_validation(options: &Options, input: &FitInput<'_>) -> Result<()> {
     }
 }
 
-/// Returns the split into training and validation entries that the options require.
-fn holdout_split(options: &Options) -> Option<HoldoutSplit> {
-    let fraction = options.valid_fraction;
-    (fraction > 0.0).then(|| HoldoutSplit::new(fraction, 1.0 - fraction, options.seed))
-}
-
 /// Returns an error if `valid_fraction` leaves no entry to train on, or none to validate with.
 fn check_split(problem: &Problem<'_>, options: &Options) -> Result<()> {
-    let Some(split) = holdout_split(options) else {
+    let Some(split) = HoldoutSplit::for_validation(options) else {
         return Ok(());
     };
     let tensor = problem.tensor();

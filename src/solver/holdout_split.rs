@@ -1,6 +1,7 @@
 //! The random split of the tensor's entries into training entries and held-out entries.
 
 use super::stream_ids;
+use crate::options::Options;
 use crate::random::hash_words;
 
 /// Assigns each entry of the tensor to the held-out part, to the training part or to neither. The
@@ -24,6 +25,12 @@ impl HoldoutSplit {
             training_start: key_of(held_out_fraction),
             training_end: key_of(held_out_fraction + training_fraction),
         }
+    }
+
+    /// Returns the split into training and validation entries that the option `valid_fraction` requires.
+    pub(super) fn for_validation(options: &Options) -> Option<HoldoutSplit> {
+        let fraction = options.valid_fraction;
+        (fraction > 0.0).then(|| HoldoutSplit::new(fraction, 1.0 - fraction, options.seed))
     }
 
     /// Reduces the held-out part to this fraction of all entries, at most what it was. The training part stays.

@@ -1,6 +1,8 @@
 //! Resolution of the options that are left to the library, from the sizes of the data and from the noise level that a
 //! short Gibbs chain estimates. That chain also gives the starting values.
 
+use std::sync::Arc;
+
 use super::default_rank::{default_gibbs_rank, default_rank, entries_per_row};
 use super::driver::{FitMonitor, thread_pool};
 use super::gibbs_init::GibbsStart;
@@ -35,6 +37,19 @@ pub(super) struct ResolvedOptions {
     pub start: Option<GibbsStart>,
     /// What was selected by the data.
     pub selections: Vec<Selection>,
+}
+
+impl ResolvedOptions {
+    /// Returns the model that the fit starts from, once, if it starts from a posterior sample.
+    pub(super) fn take_start_model(
+        &mut self,
+        problem: &Problem<'_>,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Arc<Model>>> {
+        let start = self.start.take();
+        let model = start.map(|s| s.initial_model(problem, &self.options, monitor));
+        model.transpose()
+    }
 }
 
 /// Resolves all options. `init` is the model that the fit starts from, if one is given.

@@ -38,7 +38,7 @@ pub(super) fn tensor_squared_errors(
 ) -> Result<SquaredErrors> {
     let mut biases: Vec<&[f32]> = standardization.biases.iter().map(Vec::as_slice).collect();
     if clip == ValueRange::UNBOUNDED {
-        // Only clipped predictions need them.
+        // Biases are needed only to clip predictions.
         biases.clear();
     }
     let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();

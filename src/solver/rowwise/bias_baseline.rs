@@ -13,14 +13,14 @@ const BIAS_SWEEPS: usize = 5;
 /// Number of rows whose biases one task computes.
 const ROWS_PER_TASK: usize = 4096;
 
-/// Mean squared errors of a model that has biases only, in scaled units.
+/// Mean squared errors of a model with biases only, in standardized units.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BiasErrors {
     pub training: f64,
     pub held_out: f64,
-    /// Posterior variance of the bias in the prediction of a training entry, averaged over the entries, as a fraction of the
-    /// noise variance. For the largest mode only: the sum over rows of n / (n + damping), with n the weight of a row, divided
-    /// by the number of entries.
+    /// Posterior variance of the biases of the largest mode, averaged over the training entries and divided by the noise
+    /// variance: the sum of n / (n + damping) over all rows, divided by the number of entries, where n is the total weight
+    /// of the entries of a row.
     pub sampled_fraction: f64,
 }
 

@@ -23,7 +23,7 @@ use crate::solver::gram::row_moments;
 /// be fitted without error, and its precision would outweigh everything else.
 const MIN_NOISE_FRACTION: f64 = 0.05;
 
-/// Prior precision of factor elements in a model with biases only: so high that factors stay at their prior mean.
+/// Prior precision of factor elements if the model has biases only. It is large enough to fix them at their prior mean.
 const BIASES_ONLY_PRECISION: f64 = 1e8;
 
 /// Prior sum of squares of the tensor's noise, that of one entry with an error of a thousandth.
