@@ -482,6 +482,7 @@ static void models(const sample &given, const std::string &folder)
     unclipped.cancel = &token;
     CHECK(status_of([&] { model.predict(where, unclipped); }) == S3CMTF_CANCELLED);
     const auto evaluation = model.evaluate(tensor, 1);
+    CHECK(status_of([&] { model.evaluate_binary(tensor); }) == S3CMTF_BAD_ARGUMENT); // more than two values
     CHECK(evaluation.entries == ENTRIES && evaluation.mae < evaluation.rmse && evaluation.clipped_rmse <= evaluation.rmse);
 
     // Views and copies.

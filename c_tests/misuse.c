@@ -162,7 +162,7 @@ static void test_s3cmtf_text_free(void) { s3cmtf_text_free(NULL); }
     X(s3cmtf_model_copy_matrix) X(s3cmtf_model_copy_offsets) X(s3cmtf_model_view_factor) X(s3cmtf_model_view_biases)   \
     X(s3cmtf_model_view_core) X(s3cmtf_model_view_matrix) X(s3cmtf_model_view_offsets) X(s3cmtf_model_free)            \
     X(s3cmtf_model_predict_cell) X(s3cmtf_model_predict) X(s3cmtf_model_predict_coo) X(s3cmtf_model_evaluate)          \
-    X(s3cmtf_model_evaluate_distributions)                                                                             \
+    X(s3cmtf_model_evaluate_binary) X(s3cmtf_model_evaluate_distributions)                                             \
     X(s3cmtf_model_fold_in) X(s3cmtf_model_recommend) X(s3cmtf_model_similar) X(s3cmtf_model_evaluate_ranking)         \
     X(s3cmtf_concepts_new) X(s3cmtf_concepts_get_count) X(s3cmtf_concepts_get) X(s3cmtf_concepts_copy_rows)            \
     X(s3cmtf_concepts_get_column) X(s3cmtf_concepts_free) X(s3cmtf_concepts_copy_profile) X(s3cmtf_clusters_new)       \

@@ -146,6 +146,26 @@ static void test_s3cmtf_model_evaluate(void)
     BAD(s3cmtf_model_evaluate(model, coo, 1, NULL, &evaluation, error));
 }
 
+static void test_s3cmtf_model_evaluate_binary(void)
+{
+    s3cmtf_binary_scores scores, before;
+    memset(&scores, 0x5a, sizeof scores);
+    scores.size = sizeof scores;
+    before = scores;
+    NUL(s3cmtf_model_evaluate_binary(NULL, coo, 1, NULL, &scores, error));
+    NUL(s3cmtf_model_evaluate_binary(model, NULL, 1, NULL, &scores, error));
+    NUL(s3cmtf_model_evaluate_binary(model, coo, 1, NULL, NULL, error));
+    BAD(s3cmtf_model_evaluate_binary(model, coo, 1, NULL, &scores, error));
+    BAD(s3cmtf_model_evaluate_binary(model, genres, 1, NULL, &scores, error));
+    BAD(s3cmtf_model_evaluate_binary(model, coo, UINT64_MAX, NULL, &scores, error));
+    s3cmtf_cancel_request(cancel);
+    CANCELLED(s3cmtf_model_evaluate_binary(model, coo, 1, cancel, &scores, error));
+    s3cmtf_cancel_reset(cancel);
+    CHECK(!memcmp(&scores, &before, sizeof scores));
+    scores.size = 0;
+    BAD(s3cmtf_model_evaluate_binary(model, coo, 1, NULL, &scores, error));
+}
+
 static void test_s3cmtf_model_evaluate_distributions(void)
 {
     s3cmtf_distribution_scores scores, before;

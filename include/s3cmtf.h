@@ -1161,6 +1161,26 @@ typedef struct s3cmtf_evaluation {
     double clipped_mae;
 } s3cmtf_evaluation;
 
+/** Scores of a model on entries with exactly two values, low and high. Entries count by weight. */
+typedef struct s3cmtf_binary_scores {
+    /** sizeof(s3cmtf_binary_scores). */
+    uint64_t size;
+    /** The number of entries. */
+    uint64_t entries;
+    /** The smaller value. */
+    double low;
+    /** The larger value. */
+    double high;
+    /** The fraction of the entries with the high value. */
+    double high_fraction;
+    /** The area under the ROC curve: the probability that an entry of the high value has a larger prediction than one of the
+      *  low value, where equal predictions count one half. Predictions are not clipped. */
+    double auc;
+    /** The mean of -ln p, with p the predicted probability of the value. That of the high value is
+      *  (prediction - low) / (high - low), limited to 0.000001 and 0.999999. */
+    double log_loss;
+} s3cmtf_binary_scores;
+
 /** Scores of the predictive distributions of a model on a set of entries; lower is better. Values are treated as discrete, like
   *  ratings or counts, if there are 2 to 32 distinct values, or up to 4,096 that occur 20 times on average. The probability of a
   *  discrete value is that of the range between the midpoints to its neighbours. If only part of that range lies inside an
@@ -1205,6 +1225,11 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_predict_coo(const s3cmtf_model *model, 
   *  be NULL. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_evaluate(const s3cmtf_model *model, const s3cmtf_coo *coo, uint64_t threads,
     const s3cmtf_cancel *cancel, s3cmtf_evaluation *evaluation, s3cmtf_error *error);
+
+/** Predicts every entry of `coo` and writes the scores of the predictions. Entries of positive weight that do not have exactly two
+  *  values are S3CMTF_BAD_ARGUMENT. `threads` 0 means all CPUs that the process may use; `cancel` may be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_evaluate_binary(const s3cmtf_model *model, const s3cmtf_coo *coo,
+    uint64_t threads, const s3cmtf_cancel *cancel, s3cmtf_binary_scores *scores, s3cmtf_error *error);
 
 /** Predicts the distribution of every entry of `coo` and writes the scores. A model without posterior samples is
   *  S3CMTF_BAD_ARGUMENT. `threads` 0 means all CPUs that the process may use; `cancel` may be NULL. */

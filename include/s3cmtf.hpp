@@ -138,6 +138,7 @@ using mode_info = s3cmtf_model_mode;
 using matrix_info = s3cmtf_model_matrix;
 using evaluation = s3cmtf_evaluation;
 using distribution_scores = s3cmtf_distribution_scores;
+using binary_scores = s3cmtf_binary_scores;
 using ranking = s3cmtf_ranking;
 using concept_info = s3cmtf_concept;
 using concept_column = s3cmtf_concept_column;
@@ -940,6 +941,11 @@ public:
     evaluation evaluate(const coo &test, std::size_t threads = 0, const cancel_token *cancel = nullptr) const
     {
         return detail::fill<evaluation>(s3cmtf_model_evaluate, get(), test.get(), threads, detail::get(cancel));
+    }
+    /// Computes AUC and log loss of the predictions of entries with exactly two values.
+    binary_scores evaluate_binary(const coo &test, std::size_t threads = 0, const cancel_token *cancel = nullptr) const
+    {
+        return detail::fill<binary_scores>(s3cmtf_model_evaluate_binary, get(), test.get(), threads, detail::get(cancel));
     }
     /// Computes log score, CRPS and coverage of the predictive distributions of entries (models with posterior samples).
     distribution_scores evaluate_distributions(const coo &test, std::size_t threads = 0,

@@ -23,6 +23,7 @@ mod coo_handle;
 mod coo_weights;
 mod error;
 mod error_handle;
+mod evaluate;
 mod fit;
 mod float;
 mod fold_in;
@@ -57,6 +58,7 @@ pub mod c {
     pub use super::coo_weights::*;
     pub use super::error::*;
     pub use super::error_handle::*;
+    pub use super::evaluate::*;
     pub use super::fit::*;
     pub use super::fold_in::*;
     pub use super::library::*;

@@ -1,14 +1,11 @@
-//! Predictions, their uncertainty, and errors of a model.
+//! Predictions and their uncertainty.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::arg::{
-    SizedStruct, choice, given, object, optional_struct_in, require_struct, slice, struct_out,
-    threads,
-};
+use super::arg::{SizedStruct, choice, given, object, optional_struct_in, slice, threads};
 use super::arrays::IndexArrays;
 use super::cancel::{CancelHandle, Token};
 use super::coo_handle::{CooHandle, of as entries_of};
@@ -22,8 +19,8 @@ use crate::error::Result;
 use crate::format::MAX_DIM;
 use crate::model::Model;
 use crate::predict::{
-    PredictOptions, PredictiveDistribution, evaluate, evaluate_distributions, predict_at,
-    predict_entries, predict_intervals, predict_intervals_at,
+    PredictOptions, PredictiveDistribution, predict_at, predict_entries, predict_intervals,
+    predict_intervals_at,
 };
 
 /// Clip if the option "clip" of the model's fit was true, or auto and the values have a bounded scale, such as ratings.
@@ -57,49 +54,6 @@ pub struct PredictRequest {
     pub quantile_values: *mut c_void,
 }
 
-/// The errors of a model on a set of entries.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Evaluation {
-    /// sizeof(s3cmtf_evaluation).
-    pub size: u64,
-    /// The number of entries. Without entries all errors are 0.
-    pub entries: u64,
-    /// The root-mean-square error of predictions that are not clipped.
-    pub rmse: f64,
-    /// The mean absolute error of predictions that are not clipped.
-    pub mae: f64,
-    /// The root-mean-square error of predictions that are clipped to the range of the training values.
-    pub clipped_rmse: f64,
-    /// The mean absolute error of predictions that are clipped to the range of the training values.
-    pub clipped_mae: f64,
-}
-
-/// Scores of the predictive distributions of a model on a set of entries; lower is better. Values are treated as discrete, like
-/// ratings or counts, if there are 2 to 32 distinct values, or up to 4,096 that occur 20 times on average. The probability of a
-/// discrete value is that of the range between the midpoints to its neighbours. If only part of that range lies inside an
-/// interval, the value counts as covered by the corresponding fraction of its probability.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct DistributionScores {
-    /// sizeof(s3cmtf_distribution_scores).
-    pub size: u64,
-    /// The number of entries. Without entries all scores are 0.
-    pub entries: u64,
-    /// The number of levels of the values; 0 if the values are continuous.
-    pub levels: u64,
-    /// The mean of -ln p, with p the predictive density of the value or the probability of its level.
-    pub log_score: f64,
-    /// The mean continuous ranked probability score, in the unit of the values.
-    pub crps: f64,
-    /// The fraction of the values inside their central 50% interval.
-    pub coverage_50: f64,
-    /// The fraction of the values inside their central 90% interval.
-    pub coverage_90: f64,
-    /// The mean width of the central 90% intervals.
-    pub width_90: f64,
-}
-
 // The layout is part of the ABI: fields are added at the end, and none moves.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
@@ -112,22 +66,10 @@ const _: () = {
     assert!(offset_of!(PredictRequest, quantile_count) == 48);
     assert!(offset_of!(PredictRequest, quantile_values) == 56);
     assert!(size_of::<PredictRequest>() == 64);
-    assert!(offset_of!(Evaluation, entries) == 8);
-    assert!(offset_of!(Evaluation, rmse) == 16);
-    assert!(offset_of!(Evaluation, clipped_mae) == 40);
-    assert!(size_of::<Evaluation>() == 48);
-    assert!(offset_of!(DistributionScores, entries) == 8);
-    assert!(offset_of!(DistributionScores, log_score) == 24);
-    assert!(offset_of!(DistributionScores, width_90) == 56);
-    assert!(size_of::<DistributionScores>() == 64);
 };
 
 // SAFETY: `repr(C)`, the size first, numbers and pointers only.
 unsafe impl SizedStruct for PredictRequest {}
-// SAFETY: the same.
-unsafe impl SizedStruct for Evaluation {}
-// SAFETY: the same.
-unsafe impl SizedStruct for DistributionScores {}
 
 /// Predicts one cell on the calling thread, clipped as S3CMTF_CLIP_DEFAULT. `cell` has one zero-based index per mode.
 #[must_use]
@@ -340,70 +282,6 @@ fn predicted(
     }
     to.require(count)?;
     to.write_all(&collected(count, make)?)
-}
-
-/// Predicts every entry of `coo` and writes the errors. `threads` 0 means all CPUs that the process may use; `cancel` may
-/// be NULL.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_model_evaluate(
-    model: Option<&ModelHandle>,
-    coo: Option<&CooHandle>,
-    threads: u64,
-    cancel: Option<&CancelHandle>,
-    evaluation: *mut Evaluation,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (model, view) = (of(model)?, entries_of(coo)?);
-        // SAFETY: a struct of the caller, for this call; rejected before the work.
-        unsafe { require_struct(evaluation, "evaluation") }?;
-        let threads = self::threads(threads, "threads")?;
-        let found = evaluate(model, &view, model.range(), threads, &Token(cancel))?;
-        let own = Evaluation {
-            size: size_of::<Evaluation>() as u64,
-            entries: view.len() as u64,
-            rmse: found.unclipped.rmse,
-            mae: found.unclipped.mae,
-            clipped_rmse: found.clipped.rmse,
-            clipped_mae: found.clipped.mae,
-        };
-        // SAFETY: a struct of the caller, for this call.
-        unsafe { struct_out(&own, evaluation, "evaluation") }
-    })
-}
-
-/// Predicts the distribution of every entry of `coo` and writes the scores. A model without posterior samples is
-/// S3CMTF_BAD_ARGUMENT. `threads` 0 means all CPUs that the process may use; `cancel` may be NULL.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_model_evaluate_distributions(
-    model: Option<&ModelHandle>,
-    coo: Option<&CooHandle>,
-    threads: u64,
-    cancel: Option<&CancelHandle>,
-    scores: *mut DistributionScores,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (model, view) = (of(model)?, entries_of(coo)?);
-        // SAFETY: a struct of the caller, for this call; rejected before the work.
-        unsafe { require_struct(scores, "scores") }?;
-        let threads = self::threads(threads, "threads")?;
-        let found = evaluate_distributions(model, &view, threads, &Token(cancel))?.all;
-        let own = DistributionScores {
-            size: size_of::<DistributionScores>() as u64,
-            entries: view.len() as u64,
-            levels: found.levels as u64,
-            log_score: found.log_score,
-            crps: found.crps,
-            coverage_50: found.coverage_50,
-            coverage_90: found.coverage_90,
-            width_90: found.width_90,
-        };
-        // SAFETY: a struct of the caller, for this call.
-        unsafe { struct_out(&own, scores, "scores") }
-    })
 }
 
 /// The output buffers of the caller that are not NULL, each with how many numbers it takes per cell.

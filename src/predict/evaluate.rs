@@ -1,10 +1,12 @@
 //! Errors of predictions on observed entries.
 
+use super::binary_scores::{BinaryScores, ScoredEntry, TwoValues, binary_scores};
 use super::parallel_chunks::{ChunkRun, Positions, not_finite};
 use crate::error::Result;
 use crate::format::CooView;
 use crate::model::{Predict, check_order};
 use crate::progress::Monitor;
+use crate::try_alloc::try_with_capacity;
 use crate::value_range::ValueRange;
 
 /// Error metrics over entries with values x, predictions p and weights w (1 without weights).
@@ -25,6 +27,8 @@ pub struct Evaluation {
     pub clipped: ErrorMetrics,
     /// The number of entries, without those of weight 0.
     pub count: u64,
+    /// Scores of entries with exactly two values, such as 0 and 1; `None` for others.
+    pub binary: Option<BinaryScores>,
 }
 
 /// Sums over entries, in double precision and chunk by chunk.
@@ -34,6 +38,8 @@ struct ErrorSums {
     clipped: WeightedErrors,
     weight: f64,
     count: f64,
+    /// The predictions, if there are two values.
+    scored: Vec<ScoredEntry>,
 }
 
 #[derive(Default)]
@@ -76,7 +82,11 @@ pub fn evaluate(
     if let Some(order) = model.predicted_order() {
         check_order(order, view)?;
     }
-    let mut totals = ErrorSums::default();
+    let two_values = TwoValues::of(view, monitor)?;
+    let mut totals = ErrorSums {
+        scored: try_with_capacity(two_values.map_or(0, |_| view.len()), "entries")?,
+        ..ErrorSums::default()
+    };
     let run = ChunkRun {
         threads,
         phase: "evaluating",
@@ -102,6 +112,12 @@ pub fn evaluate(
             sums.unclipped.add(weight, value - prediction);
             let clipped = prediction.clamp(clip.min, clip.max);
             sums.clipped.add(weight, value - clipped);
+            if let Some(TwoValues { high, .. }) = two_values {
+                sums.scored.push(ScoredEntry {
+                    prediction,
+                    signed_weight: if value == high { weight } else { -weight },
+                });
+            }
             Ok(())
         },
         |_, sums| {
@@ -109,6 +125,7 @@ pub fn evaluate(
             totals.clipped.add_sums(&sums.clipped);
             totals.weight += sums.weight;
             totals.count += sums.count;
+            totals.scored.extend_from_slice(&sums.scored);
             Ok(())
         },
     )?;
@@ -121,6 +138,7 @@ pub fn evaluate(
         unclipped: totals.unclipped.metrics(weight),
         clipped: totals.clipped.metrics(weight),
         count: totals.count as u64,
+        binary: two_values.map(|values| binary_scores(values, totals.scored)),
     })
 }
 

@@ -6,12 +6,13 @@
 //! - [`predict_entries`], [`predict_at`]: point predictions.
 //! - [`predict_intervals`], [`predict_intervals_at`]: predictive means, standard deviations and quantiles, of models with
 //!   posterior samples.
-//! - [`evaluate`]: RMSE and MAE on observed entries; [`evaluate_distributions`]: log score, CRPS and coverage of
+//! - [`evaluate`]: RMSE and MAE on observed entries, and AUC and log loss of two values; [`evaluate_distributions`]: log score, CRPS and coverage of
 //!   intervals.
 //! - [`export`]: factors and core as plain files.
 //!
 //! Start with `predictions.rs`. `parallel_chunks.rs` holds the loop that all of them share.
 
+mod binary_scores;
 mod distribution_scores;
 mod evaluate;
 mod export;
@@ -22,6 +23,7 @@ mod parallel_chunks;
 mod predictions;
 mod unseen_variance;
 
+pub use binary_scores::{BinaryScores, MIN_PROBABILITY};
 pub use distribution_scores::{
     DistributionEvaluation, DistributionScores, RowLengthGroup, evaluate_distributions,
 };

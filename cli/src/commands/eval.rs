@@ -20,6 +20,9 @@ use crate::row_names::check_names_match_model;
 
 /// Measure the errors of a model on a file: RMSE and MAE, clipped and unclipped
 ///
+/// For entries with exactly two values, such as 0 and 1, also the AUC (area under the ROC curve) and the log loss. The
+/// predicted probability of the larger value is where the prediction lies between the two.
+///
 /// For models with posterior samples (gibbs) also scores of the predictive distributions, all better if lower, and the
 /// coverage of the central 50% and 90% intervals, also by the number of training entries of the shortest row of an entry.
 /// Discrete values, such as ratings or counts, are scored by the probability of their level: 2 to 32 distinct values, or up to 4,096
@@ -147,6 +150,20 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         "clipped": model.clips(),
         "range": [range.min, range.max],
     });
+    if let Some(binary) = &e.binary {
+        out.line(format!(
+            "  {:<28}  AUC {}  log loss {}",
+            format!("values {} and {}", binary.low, binary.high),
+            format_error(binary.auc, 6),
+            format_error(binary.log_loss, 6),
+        ));
+        object["binary"] = json!({
+            "auc": binary.auc,
+            "log_loss": binary.log_loss,
+            "values": [binary.low, binary.high],
+            "high_fraction": binary.high_fraction,
+        });
+    }
     if model.samples().is_some() {
         let scores = evaluate_distributions(&model, &file.view(), a.threads, progress)?;
         object["distribution"] = print_scores(&scores, out);
