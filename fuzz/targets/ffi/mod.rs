@@ -66,7 +66,7 @@ struct Host<'a> {
 impl Host<'_> {
     /// Makes the next call and returns its status.
     fn call(&mut self) -> i32 {
-        match self.below(33) {
+        match self.below(34) {
             0..=3 => self.coo_new(),
             4 => self.coo_new_weighted(),
             5 => self.coo_read(),
@@ -88,6 +88,7 @@ impl Host<'_> {
             29 => self.fold_in(),
             30 => self.concepts(),
             31 => self.evaluate_distributions(),
+            32 => self.evaluate_binary(),
             _ => self.evaluate(),
         }
     }

@@ -379,4 +379,13 @@ impl Host<'_> {
         // SAFETY: a struct of this program.
         unsafe { s3cmtf_model_evaluate_distributions(model, coo, threads, None, to, self.error()) }
     }
+
+    pub(super) fn evaluate_binary(&mut self) -> i32 {
+        let (model, coo) = (self.model(), self.coo());
+        let threads = self.number();
+        let mut scores = sized::<BinaryScores>(self.size(size_of::<BinaryScores>()));
+        let to = scores.as_mut_ptr();
+        // SAFETY: a struct of this program.
+        unsafe { s3cmtf_model_evaluate_binary(model, coo, threads, None, to, self.error()) }
+    }
 }
