@@ -30,7 +30,7 @@ classes    | 9000 | --dims 9000,8000,10000 --entries 34000 --matrix 1:20:9000 --
 pub const STEPS: &str = "--epochs 2 --eta 0.02 --lambda-reg 0.5";
 
 /// Length of the chain of `gibbs`.
-const CHAIN: &str = "--burn-in 2 --samples 2";
+const CHAIN: &str = "--burn-in 1 --samples 2";
 
 /// A fit, and commands that use its model. In arguments, `{data}` is the folder of the data set, `{train}` and `{test}`
 /// its entries, `{work}` a folder of the case, `{model}` the fitted model, `{steps}` and `{threads}` options.

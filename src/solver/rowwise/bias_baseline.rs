@@ -1,17 +1,20 @@
-//! Errors of a model that has biases only.
+//! A model that has biases only: its errors, and sweeps that sample no factors.
 
 use super::holdout::HoldoutEntries;
 use super::problem::RowwiseProblem;
+use super::row_update::RowOutput;
+use super::state::SweepState;
 use crate::error::Result;
 use crate::kernel::ModeCsr;
+use crate::model::Model;
 use crate::parallel::ThreadPool;
-use crate::try_alloc::try_zeroed;
+use crate::try_alloc::{try_to_vec, try_zeroed};
 
 /// Sweeps over the biases of all modes.
 const BIAS_SWEEPS: usize = 5;
 
 /// Number of rows whose biases one task computes.
-const ROWS_PER_TASK: usize = 4096;
+const ROWS_PER_TASK: usize = 32;
 
 /// Mean squared errors of a model with biases only, in standardized units.
 #[derive(Debug, Clone, Copy)]
@@ -36,17 +39,8 @@ impl RowwiseProblem {
         let mut biases: Vec<Vec<f32>> = self.tensor.iter().map(zeros).collect::<Result<_>>()?;
         let sweeps = if self.has_biases { BIAS_SWEEPS } else { 0 };
         for n in self.modes_by_size.repeat(sweeps) {
-            let (csr, damping) = (&self.tensor[n], self.bias_damping[n]);
-            let update = |(): &mut (), task: usize| {
-                let first = task * ROWS_PER_TASK;
-                let rows = first..(first + ROWS_PER_TASK).min(csr.row_count());
-                let means = rows.map(|i| damped_mean(csr, i, &biases, damping));
-                Ok(means.collect::<Vec<f32>>())
-            };
-            let tasks = csr.row_count().div_ceil(ROWS_PER_TASK);
-            let parts = pool.try_map(tasks, || Ok(()), update)?;
-            let updated = parts.iter().flatten();
-            biases[n].iter_mut().zip(updated).for_each(|(b, &x)| *b = x);
+            let updated = self.bias_means(n, &biases, pool)?;
+            biases[n][..updated.len()].copy_from_slice(&updated);
         }
         let largest = self.largest_mode();
         let csr = &self.tensor[largest];
@@ -67,6 +61,69 @@ impl RowwiseProblem {
             held_out: held_out / holdout.csr.len() as f64,
             sampled_fraction: (0..rows).map(leverage).sum::<f64>() / self.training_count as f64,
         })
+    }
+
+    /// Updates the biases of mode `n`, and sets its factor rows and the columns of its matrices to their prior means.
+    /// Biases of the largest mode are samples, as its conditional means are kept; those of other modes are means.
+    pub(super) fn update_biases_only(
+        &self,
+        model: &mut Model,
+        state: &mut SweepState,
+        n: usize,
+        sweep: u64,
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
+        let (rank, mean) = (model.shape.ranks()[n], self.hyperpriors[n].mean as f32);
+        let factor = &mut model.modes[n].factor;
+        let stride = factor.stride();
+        let rows = factor.as_mut_slice()?.chunks_exact_mut(stride);
+        rows.for_each(|row| row[..rank].fill(mean));
+        for matrix in model.matrices.iter_mut().filter(|m| m.mode == n) {
+            matrix.factor.as_mut_slice()?.fill(0.0);
+        }
+        let keeps_means = n == self.largest_mode();
+        if keeps_means {
+            let rows = model.modes[n].factor.as_slice();
+            state.conditional_means.rows = try_to_vec(rows, "row elements")?;
+        }
+        if !self.has_biases {
+            return Ok(());
+        }
+        let mut means = self.bias_means(n, &state.biases, pool)?;
+        let count = means.len();
+        state.biases[n][..count].copy_from_slice(&means);
+        if let RowOutput::Sample(key) | RowOutput::SampleAndMean(key) =
+            self.output(sweep, n as u64, keeps_means, state)
+        {
+            let biases = &mut state.biases[n];
+            for (i, bias) in biases[..count].iter_mut().enumerate() {
+                let weight = self.tensor[n].row_weight(i) + self.bias_damping[n];
+                let precision = state.noise_precision * weight;
+                if precision > 0.0 {
+                    let noise = key.stream(i as u64).standard_normal();
+                    *bias += (noise / precision.sqrt()) as f32;
+                }
+            }
+        }
+        state.biases[n][count] = model.modes[n].mean_bias(&state.biases[n][..count]);
+        if keeps_means {
+            means.push(model.modes[n].mean_bias(&means));
+            state.conditional_means.biases = means;
+        }
+        Ok(())
+    }
+
+    /// Returns the damped mean of the values of each row of mode `n`, less the biases of the other modes.
+    fn bias_means(&self, n: usize, biases: &[Vec<f32>], pool: &ThreadPool<'_>) -> Result<Vec<f32>> {
+        let (csr, damping) = (&self.tensor[n], self.bias_damping[n]);
+        let update = |(): &mut (), task: usize| {
+            let first = task * ROWS_PER_TASK;
+            let rows = first..(first + ROWS_PER_TASK).min(csr.row_count());
+            let means = rows.map(|i| damped_mean(csr, i, biases, damping));
+            Ok(means.collect::<Vec<f32>>())
+        };
+        let tasks = csr.row_count().div_ceil(ROWS_PER_TASK);
+        Ok(pool.try_map(tasks, || Ok(()), update)?.concat())
     }
 }
 

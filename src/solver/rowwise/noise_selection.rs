@@ -2,17 +2,20 @@
 //!
 //! The chain has two phases. In the first it samples the noise variance from the residuals of the training entries, with
 //! which it finds structure fastest. In the second the noise variance is [`NOISE_FRACTION`] of the squared error on the
-//! held-out entries. Three outcomes are possible:
+//! held-out entries. Where biases alone would predict, the first phase is extended to [`EXTENDED_FIRST_SWEEPS`], and the
+//! second repeated. Three outcomes are possible:
 //!
 //! - The first phase predicts the held-out entries much better than the second: the noise is sampled from the residuals.
 //! - The second phase predicts them hardly better than biases alone: the model has biases only.
 //! - Otherwise the ratio of the noise variance to the residual variance in the second phase is kept. The fit, which uses
 //!   all entries, multiplies its residual variance by this ratio.
 
+use std::ops::RangeInclusive;
+
 use super::bias_baseline::BiasErrors;
 use super::noise_model::NoiseModel;
 use super::noise_pilot::NoisePilot;
-use super::prediction_window::PredictionWindow;
+use super::prediction_window::{PredictionWindow, WindowEstimate};
 use super::solver::RowwiseSolver;
 use super::state::{ConditionalMeans, Sweep};
 use super::stream_ids;
@@ -26,7 +29,13 @@ use crate::solver::observer::Selection;
 /// Number of sweeps that sample the noise from the residuals: this number of entries divided by that of the data, within these
 /// limits. Structure of small data may take hundreds of sweeps to find, which are fast there.
 const FIRST_ENTRY_UPDATES: usize = 600_000;
-const FIRST_SWEEPS: [usize; 2] = [8, 250];
+const FIRST_SWEEPS: [u64; 2] = [8, 250];
+
+/// Largest number of these sweeps, as a multiple of the burn-in sweeps of the fit.
+const MAX_FIRST_SWEEPS_FACTOR: u64 = 32;
+
+/// Number of these sweeps where biases alone would predict after fewer.
+const EXTENDED_FIRST_SWEEPS: u64 = 58;
 
 /// Number of the last of these sweeps that predict held-out entries.
 const FIRST_WINDOW: u64 = 3;
@@ -44,8 +53,34 @@ const SAMPLED_RATIO: f64 = 0.9;
 /// The model has factors only if they lower the held-out squared error of biases alone by at least this fraction.
 const MIN_GAIN: f64 = 0.003;
 
+/// The same after an extended first phase, which is a second look at the same entries.
+const EXTENDED_MIN_GAIN: f64 = 0.02;
+
 /// Least variance of the noise in the pilot chain.
 const MIN_VARIANCE: f64 = 1e-12;
+
+/// What the two phases of the pilot chain measure, in standardized units.
+struct PilotErrors {
+    /// Squared error on the held-out entries at the end of the first phase.
+    sampled: f64,
+    /// At the end of the second phase.
+    last: WindowEstimate,
+    /// Mean squared residual of the training entries in the second phase.
+    residual_variance: f64,
+}
+
+impl PilotErrors {
+    /// Returns whether noise as small as the residuals predicts much better.
+    fn favor_sampled_noise(&self, biases: &BiasErrors) -> bool {
+        self.sampled < SAMPLED_RATIO * self.last.squared_error.min(biases.held_out)
+    }
+
+    /// Returns whether factors lower the error of biases alone by less than the fraction `min_gain`.
+    fn favor_biases(&self, biases: &BiasErrors, min_gain: f64) -> bool {
+        let limit = (1.0 - min_gain) * biases.held_out;
+        !self.favor_sampled_noise(biases) && self.last.squared_error > limit
+    }
+}
 
 impl RowwiseSolver {
     /// Runs the pilot chain and chooses the noise model. The following sweeps use all entries.
@@ -79,8 +114,7 @@ impl RowwiseSolver {
         Ok(())
     }
 
-    /// Returns the noise model and the evidence for it. The state of the chain is then that after its first sweeps: the larger noise of the last sweeps may
-    /// suppress components, which would be slow to return.
+    /// Returns the noise model and the evidence for it. The state of the chain is then that after its first sweeps.
     fn choose_noise_model(
         &mut self,
         pilot: &NoisePilot,
@@ -88,25 +122,79 @@ impl RowwiseSolver {
         pool: &ThreadPool<'_>,
     ) -> Result<(NoiseModel, String)> {
         let biases = self.problem.bias_errors(&pilot.holdout, pool)?;
+        let [least, most] = FIRST_SWEEPS;
+        let burn_in = self.burn_in.unwrap_or(0);
+        let most = most.min(MAX_FIRST_SWEEPS_FACTOR.saturating_mul(burn_in));
         let first_sweeps = FIRST_ENTRY_UPDATES / self.entry_count.max(1);
-        let first_sweeps = first_sweeps.clamp(FIRST_SWEEPS[0], FIRST_SWEEPS[1]) as u64;
+        let first_sweeps = (first_sweeps as u64).clamp(least, most.max(least));
+        let mut numbers = 1..=first_sweeps;
+        let mut min_gain = MIN_GAIN;
+        let mut errors = self.run_phases(numbers, &biases, pilot, model, pool)?;
+        // Structure may take longer to find.
+        let extended_sweeps = EXTENDED_FIRST_SWEEPS.min(most);
+        if first_sweeps < extended_sweeps && errors.favor_biases(&biases, min_gain) {
+            let last = first_sweeps + LAST_SWEEPS;
+            numbers = last + 1..=last + extended_sweeps - first_sweeps;
+            min_gain = EXTENDED_MIN_GAIN;
+            errors = self.run_phases(numbers, &biases, pilot, model, pool)?;
+        }
+        let error = errors.last.squared_error;
+        let rmse = |squared_error: f64| self.problem.scaling.scale * squared_error.sqrt();
+        let evidence = format!(
+            "held-out RMSE {:.4}, {:.4} with noise as small as the residuals, {:.4} with biases alone",
+            rmse(error),
+            rmse(errors.sampled),
+            rmse(biases.held_out)
+        );
+        if errors.favor_sampled_noise(&biases) {
+            return Ok((NoiseModel::default(), evidence));
+        }
+        if errors.favor_biases(&biases, min_gain) {
+            let noise = NoiseModel {
+                interval_ratio: biases.interval_ratio(),
+                has_biases_only: true,
+                ..NoiseModel::default()
+            };
+            return Ok((noise, evidence));
+        }
+        let interval_variance = error - errors.last.posterior_variance;
+        let noise = NoiseModel {
+            variance_ratio: at_least_one(NOISE_FRACTION * error / errors.residual_variance),
+            interval_ratio: at_least_one(interval_variance / errors.residual_variance),
+            has_biases_only: false,
+        };
+        Ok((noise, evidence))
+    }
+
+    /// Runs sweeps `first` of the first phase and those of the second, then restores the state after the first phase: the
+    /// larger noise of the second may suppress components, which would be slow to return.
+    fn run_phases(
+        &mut self,
+        first: RangeInclusive<u64>,
+        biases: &BiasErrors,
+        pilot: &NoisePilot,
+        model: &mut Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<PilotErrors> {
+        let last_first = *first.end();
         let mut window = PredictionWindow::default();
-        for number in 1..=first_sweeps {
+        self.state.pilot_variance = None;
+        for number in first {
             self.pilot_sweep(number, model, pool)?;
-            if number > first_sweeps - FIRST_WINDOW {
+            if number > last_first - FIRST_WINDOW {
                 self.add_to_window(&mut window, pilot, model, pool)?;
             }
         }
-        let sampled = window.estimate(&pilot.holdout);
+        let mut estimate = window.estimate(&pilot.holdout);
+        let sampled = estimate.squared_error;
         let (state, state_biases) = (model.snapshot()?, self.state.biases.clone());
-        let mut estimate = sampled;
         window = PredictionWindow::default();
         let mut residual_squares = 0.0;
-        for number in first_sweeps + 1..=first_sweeps + LAST_SWEEPS {
+        for number in last_first + 1..=last_first + LAST_SWEEPS {
             let variance = NOISE_FRACTION * estimate.squared_error.min(biases.held_out);
             self.state.pilot_variance = Some(variance.max(MIN_VARIANCE));
             self.pilot_sweep(number, model, pool)?;
-            if number > first_sweeps + LAST_SWEEPS - LAST_WINDOW {
+            if number > last_first + LAST_SWEEPS - LAST_WINDOW {
                 self.add_to_window(&mut window, pilot, model, pool)?;
                 estimate = window.estimate(&pilot.holdout);
                 residual_squares += self.problem.squared_error(model, &self.state, pool)?;
@@ -115,34 +203,12 @@ impl RowwiseSolver {
         model.restore(&state)?;
         self.state.biases = state_biases;
         self.state.conditional_means = ConditionalMeans::default();
-        let error = estimate.squared_error;
-        let rmse = |squared_error: f64| self.problem.scaling.scale * squared_error.sqrt();
-        let evidence = format!(
-            "held-out RMSE {:.4}, {:.4} with noise as small as the residuals, {:.4} with biases alone",
-            rmse(error),
-            rmse(sampled.squared_error),
-            rmse(biases.held_out)
-        );
-        if sampled.squared_error < SAMPLED_RATIO * error.min(biases.held_out) {
-            return Ok((NoiseModel::default(), evidence));
-        }
-        if error > (1.0 - MIN_GAIN) * biases.held_out {
-            let noise = NoiseModel {
-                interval_ratio: biases.interval_ratio(),
-                has_biases_only: true,
-                ..NoiseModel::default()
-            };
-            return Ok((noise, evidence));
-        }
         let residual_count = LAST_WINDOW as f64 * self.problem.training_count as f64;
-        let residual_variance = residual_squares / residual_count;
-        let interval_variance = error - estimate.posterior_variance;
-        let noise = NoiseModel {
-            variance_ratio: at_least_one(NOISE_FRACTION * error / residual_variance),
-            interval_ratio: at_least_one(interval_variance / residual_variance),
-            has_biases_only: false,
-        };
-        Ok((noise, evidence))
+        Ok(PilotErrors {
+            sampled,
+            last: estimate,
+            residual_variance: residual_squares / residual_count,
+        })
     }
 
     fn pilot_sweep(&mut self, number: u64, model: &mut Model, pool: &ThreadPool<'_>) -> Result<()> {

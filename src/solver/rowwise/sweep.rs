@@ -29,7 +29,8 @@ impl RowwiseProblem {
     ) -> Result<()> {
         let number = sweep.number;
         state.noise_precision = self.noise_precision(model, state, number, pool)?;
-        if sweep.is_burn_in {
+        let has_factors = !state.noise.has_biases_only;
+        if sweep.is_burn_in && has_factors {
             self.restart_components(model, state, number, pool)?;
         }
         let mut matrix_weights = vec![0.0; model.matrices.len()];
@@ -43,11 +44,11 @@ impl RowwiseProblem {
             if sweep.is_kept {
                 self.sample_cold_start_biases(model, state, n, number, pool)?;
             }
-            for matrix in self.matrices.iter().filter(|m| m.mode == n) {
+            for matrix in self.matrices.iter().filter(|m| m.mode == n && has_factors) {
                 self.update_columns(model, state, matrix, number, pool)?;
             }
         }
-        if let Some(sums) = &self.core_sums {
+        if let Some(sums) = self.core_sums.as_ref().filter(|_| has_factors) {
             let _span = trace::span(SpanKind::Core);
             let mode = self.modes_by_size[0];
             let update = CoreUpdate {
@@ -79,6 +80,10 @@ impl RowwiseProblem {
     ) -> Result<()> {
         let _span = trace::span(SpanKind::Rows);
         let prior = self.row_prior(&model.modes[n].factor, state, n, sweep, pool)?;
+        if state.noise.has_biases_only {
+            state.row_priors[n] = Some(prior);
+            return self.update_biases_only(model, state, n, sweep, pool);
+        }
         let core = self.permuted_core(model, n, pool)?;
         let keeps_means = self.modes_by_size.last() == Some(&n);
         if keeps_means {
@@ -224,7 +229,13 @@ impl RowwiseProblem {
     }
 
     /// Whether an update of the rows of a mode or the columns of a matrix returns samples, means or both.
-    fn output(&self, sweep: u64, target: u64, keeps_means: bool, state: &SweepState) -> RowOutput {
+    pub(super) fn output(
+        &self,
+        sweep: u64,
+        target: u64,
+        keeps_means: bool,
+        state: &SweepState,
+    ) -> RowOutput {
         let Update::Sample { seed } = self.update else {
             return RowOutput::Mean;
         };
