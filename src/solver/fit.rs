@@ -105,7 +105,7 @@ fn fit_with_monitor(
     drop(initialization);
     let reason = fit.run(observer)?;
     fit.save_last_checkpoint(observer)?;
-    fit.finish(reason, observer)
+    fit.finish(problem, reason, observer)
 }
 
 /// Resolves options and starting values of a new fit. Returns the options; the rest goes into `state`.

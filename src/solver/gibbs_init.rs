@@ -189,7 +189,7 @@ fn run_chain(
         Some(_) => Some(fit.validation_error()?.powi(2)),
         None => None,
     };
-    let (mut model, summary) = fit.finish(StopReason::Epochs, &mut ())?;
+    let (mut model, summary) = fit.finish(problem, StopReason::Epochs, &mut ())?;
     model.samples = None;
     monitor.enter(Phase::Preparation);
     let errors = &burn_in.squared_errors;

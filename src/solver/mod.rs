@@ -40,6 +40,7 @@ mod loss;
 #[cfg(test)]
 mod loss_tests;
 mod observer;
+mod outliers;
 mod reparametrization;
 mod resume;
 mod row_penalty;

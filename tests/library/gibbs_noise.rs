@@ -81,3 +81,30 @@ fn intervals_of_biases_alone_have_nominal_coverage() {
     let coverage = inside / test.values.len() as f64;
     assert!((0.86..0.94).contains(&coverage), "{coverage}");
 }
+
+#[test]
+fn outliers_are_reported_by_every_algorithm() {
+    let [mut train, _] = planted(0.8);
+    let warnings = |train: &Entries, algorithm: Algorithm| -> Vec<String> {
+        let problem = Problem::builder(train.view()).build(&()).unwrap();
+        let mut o = options(algorithm, ModelKind::Cp, 2);
+        (o.burn_in, o.samples, o.epochs) = (2, 10, 5);
+        let (model, _) = fit(&problem, &o, &FitInput::default(), &mut SilentObserver, &()).unwrap();
+        let events = model.record().events.iter();
+        let warnings = events.filter(|event| event.kind == "warning");
+        warnings.map(|event| event.message.clone()).collect()
+    };
+    for algorithm in [Algorithm::Gibbs, Algorithm::Blocked] {
+        assert_eq!(warnings(&train, algorithm), [""; 0]);
+    }
+    for k in (0..train.values.len()).step_by(33) {
+        train.values[k] += 40.0;
+    }
+    for algorithm in [Algorithm::Gibbs, Algorithm::Blocked] {
+        let found = warnings(&train, algorithm);
+        assert!(
+            found.len() == 1 && found[0].contains("values are outliers"),
+            "{found:?}"
+        );
+    }
+}

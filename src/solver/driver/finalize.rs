@@ -7,8 +7,11 @@ use super::fit_monitor::{Phase, unless_cancelled};
 use crate::error::{Error, Result};
 use crate::model::{EpochMetrics, FitOutcome, Model};
 use crate::options::Penalty;
+use crate::problem::Problem;
+use crate::solver::algorithm::Purpose;
 use crate::solver::input::FitSummary;
 use crate::solver::observer::{Event, Observer, StopReason};
+use crate::solver::outliers::outlier_warning;
 use crate::solver::rowwise::{ColdStartSettings, solve_cold_start_rows};
 use crate::solver::standardization::ValueUnits;
 use crate::trace::{self, SpanKind};
@@ -52,6 +55,7 @@ impl Fit<'_> {
     /// after the epochs.
     pub(in crate::solver) fn finish(
         mut self,
+        problem: &Problem<'_>,
         reason: StopReason,
         observer: &mut dyn Observer,
     ) -> Result<(Model, FitSummary)> {
@@ -79,6 +83,10 @@ impl Fit<'_> {
         }
         if !is_complete || measured.is_none() {
             self.warn_of_incomplete_model(is_complete, observer);
+        } else if self.context.purpose == Purpose::Result
+            && !matches!(reason, StopReason::Cancelled | StopReason::TimeLimit)
+        {
+            self.warn_of_outliers(problem, observer)?;
         }
         // Metrics of the epoch itself stand in for final ones.
         let of_best_epoch = |m: &&EpochMetrics| m.epoch == best_epoch;
@@ -135,6 +143,22 @@ impl Fit<'_> {
         ));
         event.record(&mut self.model.record, self.progress.epoch);
         observer.event(&event);
+    }
+
+    fn warn_of_outliers(
+        &mut self,
+        problem: &Problem<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        let context = &self.context;
+        let monitor = context.pool.monitor();
+        let warning = outlier_warning(problem, &self.model, context.level, monitor);
+        if let Some(warning) = unless_cancelled(warning)?.flatten() {
+            let event = Event::Warning(warning);
+            event.record(&mut self.model.record, self.progress.epoch);
+            observer.event(&event);
+        }
+        Ok(())
     }
 
     /// Solves for rows without tensor entries, and their biases, from their matrices. Models without biases need nothing:
