@@ -85,7 +85,9 @@
  *
  * Terms that were not fitted are 0. Factors have a row for each index that occurred in the data. All other indices of a mode
  * are predicted from its mean row and its mean bias. A model fitted with the option algorithm=gibbs predicts the mean of its
- * posterior samples; its factors, core and biases are those of the last sample.
+ * posterior samples; its factors, core and biases are those of the last sample. If it was fitted to two values with the
+ * option likelihood=probit, or by automatic choice, the sum is a latent value, and the prediction lies between the two values
+ * as the probability of the larger one lies between 0 and 1.
  *
  * GUARANTEES TO THE HOST PROCESS
  *

@@ -51,6 +51,7 @@ pub mod kernel;
 pub(crate) mod linalg;
 pub mod model;
 pub(crate) mod nearest_name;
+pub(crate) mod normal_distribution;
 pub mod options;
 pub mod parallel;
 pub mod predict;

@@ -19,7 +19,7 @@ use std::ops::Range;
 use super::top_k::{RankedRow, TopK, sort_best_first};
 use crate::error::{Error, Result};
 use crate::kernel::weighted_sum;
-use crate::model::PosteriorSamples;
+use crate::model::{PosteriorSamples, ProbitLink};
 use crate::parallel::{available_threads, run_ordered};
 use crate::progress::{Monitor, report_progress};
 use crate::simd::AlignedVec;
@@ -90,6 +90,8 @@ impl QueryVectors {
 pub(super) enum ScoreRule<'a> {
     /// Their sum. Offsets are left out, since they are the same for all rows.
     Sum,
+    /// The probability of the high one of two values. The parameter sets are those of a quantile.
+    Probability(ProbitLink),
     /// A quantile of the predictive distribution: mean + `z` * standard deviation.
     ///
     /// The first half of the parameter sets gives the mean, the second half the variance of the samples, to which that of the
@@ -126,6 +128,16 @@ struct PredictionSums {
     sampled_squares: f64,
 }
 
+impl PredictionSums {
+    /// Returns the mean and the variance of the predictions of `count` samples.
+    fn moments(&self, count: usize) -> (f64, f64) {
+        let count = count as f64;
+        let squares = self.sampled_squares - self.sampled * self.sampled / count;
+        let variance = squares.max(0.0) / (count - 1.0).max(1.0);
+        (self.smoothed / count, variance)
+    }
+}
+
 /// Finds the best candidate rows of a block of queries.
 pub(super) struct TopKScorer<'a, T> {
     pub table: &'a T,
@@ -156,7 +168,7 @@ impl<T: CandidateTable> TopKScorer<'_, T> {
         let mut scores = AlignedVec::zeroed(queries * TILE);
         let sums = match self.rule {
             ScoreRule::Sum => 0,
-            ScoreRule::Quantile { .. } => queries * TILE,
+            ScoreRule::Probability(_) | ScoreRule::Quantile { .. } => queries * TILE,
         };
         let mut sums = vec![PredictionSums::default(); sums];
         for (tile_number, rows) in self.rows.chunks(TILE).enumerate() {
@@ -177,7 +189,7 @@ impl<T: CandidateTable> TopKScorer<'_, T> {
                             let add = |(s, p): (&mut f32, &f32)| *s += p;
                             scores.iter_mut().zip(product.iter()).for_each(add);
                         }
-                        ScoreRule::Quantile { .. } => {
+                        ScoreRule::Probability(_) | ScoreRule::Quantile { .. } => {
                             weighted_sum(level, &tile, vector, &mut product);
                             // Relative to the first offset, so that the squares are small.
                             let offset = vectors.offsets[at] - vectors.offsets[q];
@@ -196,18 +208,21 @@ impl<T: CandidateTable> TopKScorer<'_, T> {
                     }
                 }
             }
-            if let ScoreRule::Quantile { z, noise } = self.rule {
-                let count = (parameter_sets / 2) as f64;
+            if !sums.is_empty() {
                 let sums = scores.chunks_exact_mut(TILE).zip(sums.chunks_exact(TILE));
                 for (q, (scores, sums)) in sums.enumerate() {
+                    let offset = vectors.offsets[q];
                     for ((score, s), &row) in scores.iter_mut().zip(sums).zip(rows) {
-                        let squares = s.sampled_squares - s.sampled * s.sampled / count;
-                        let variance = squares.max(0.0) / (count - 1.0).max(1.0);
-                        let mean = s.smoothed / count;
-                        let factor = noise.factor(row, vectors.offsets[q] + mean);
-                        let variance =
-                            vectors.noise_factors[q] * factor * (variance + noise.variance);
-                        *score = (mean + z * variance.sqrt()) as f32;
+                        let (mean, variance) = s.moments(parameter_sets / 2);
+                        *score = match self.rule {
+                            ScoreRule::Sum => continue,
+                            ScoreRule::Probability(link) => link.score(offset + mean, variance),
+                            ScoreRule::Quantile { z, noise } => {
+                                let factor = noise.factor(row, offset + mean);
+                                let factor = vectors.noise_factors[q] * factor;
+                                mean + z * (factor * (variance + noise.variance)).sqrt()
+                            }
+                        } as f32;
                     }
                 }
             }

@@ -9,12 +9,12 @@ use super::parameter_view::ParameterView;
 use super::top_k::{RankedRow, sort_best_first};
 use crate::error::{Error, Result};
 use crate::kernel::{Method, TensorKernel};
-use crate::model::{AVERAGE_ROW, Model, Predict};
-use crate::predict::{interval_predictor, normal_quantile, require_samples};
+use crate::model::{AVERAGE_ROW, Model, PosteriorSamples, Predict};
+use crate::normal_distribution::normal_quantile;
+use crate::predict::{quantile_predictor, require_samples};
 use crate::progress::Monitor;
 use crate::simd::Level;
 use crate::try_alloc::try_collect;
-use crate::value_range::ValueRange;
 
 /// The quantity that rows are ranked by.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,7 +22,8 @@ pub enum RankBy {
     /// The prediction.
     Mean,
     /// A quantile of the predictive distribution, with a probability above 0 and below 1. It needs a model with posterior
-    /// samples. A low quantile prefers rows with a small predictive variance.
+    /// samples. A low quantile prefers rows with a small predictive variance. With the probit likelihood, whose predictive
+    /// distribution has two values only, it is a quantile of the posterior distribution of the prediction.
     Quantile(f64),
 }
 
@@ -122,24 +123,29 @@ pub(super) fn recommend_unchecked(
     }
     // Before threads start: choosing a level reads the environment.
     let level = Level::choose(None)?;
-    let mut z_scores = Vec::new();
+    let link = model.samples().and_then(PosteriorSamples::link);
     let mut parameters = ParameterView::per_sample(model, true);
+    if link.is_some() || matches!(options.rank_by, RankBy::Quantile(_)) {
+        parameters.extend(ParameterView::per_sample(model, false));
+    }
     let rule = match options.rank_by {
-        RankBy::Mean => ScoreRule::Sum,
+        RankBy::Mean => link.map_or(ScoreRule::Sum, ScoreRule::Probability),
         RankBy::Quantile(q) => {
             let samples = require_samples(model, &[q])?;
-            z_scores.push(normal_quantile(q));
-            parameters.extend(ParameterView::per_sample(model, false));
             let noise: f64 = samples
                 .iter()
                 .map(|s| s.noise_deviation * s.noise_deviation)
                 .sum();
             ScoreRule::Quantile {
-                z: z_scores[0],
+                z: normal_quantile(q),
                 noise: CandidateNoise {
                     samples,
                     mode,
-                    variance: noise / samples.len() as f64,
+                    // The posterior distribution of a probability has no noise.
+                    variance: match link {
+                        Some(_) => 0.0,
+                        None => noise / samples.len() as f64,
+                    },
                 },
             }
         }
@@ -182,10 +188,13 @@ pub(super) fn recommend_unchecked(
         let is_excluded = |q: usize, position: usize| observed[q].contains(indices[position]);
         let tops = scorer.top_k(&vectors, is_excluded, is_cancelled)?;
         let mut predict_mean = model.predictor()?;
+        let quantile = match options.rank_by {
+            RankBy::Mean => [0.5],
+            RankBy::Quantile(q) => [q],
+        };
         let mut predict_interval = match (options.rank_by, model.samples()) {
             (RankBy::Quantile(_), Some(samples)) => {
-                let unclipped = ValueRange::UNBOUNDED;
-                Some(interval_predictor(model, samples, &z_scores, unclipped)?)
+                Some(quantile_predictor(model, samples, &quantile)?)
             }
             _ => None,
         };
@@ -199,7 +208,7 @@ pub(super) fn recommend_unchecked(
             let mut exact = |position: usize| {
                 index[mode] = indices[position];
                 let score = match &mut predict_interval {
-                    Some(predict) => predict(index).quantiles[0],
+                    Some(predict) => predict(index),
                     None => predict_mean(index),
                 };
                 RankedRow {
@@ -208,7 +217,7 @@ pub(super) fn recommend_unchecked(
                 }
             };
             // The variance of rows without any entry depends on the candidate, and the batch scores leave it out.
-            if has_unseen_row && matches!(options.rank_by, RankBy::Quantile(_)) {
+            if has_unseen_row && !matches!(rule, ScoreRule::Sum) {
                 let allowed = (0..rows.len()).filter(|&position| !is_excluded(q, position));
                 let mut list: Vec<RankedRow> = allowed.map(exact).collect();
                 sort_best_first(&mut list);

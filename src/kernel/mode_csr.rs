@@ -30,6 +30,7 @@ pub(crate) struct CooSlices<'a> {
 /// Within a row, entries are sorted by the other modes, the mode with the fewest rows first, so that
 /// neighbouring entries share most of their rows. [`ModeCsr::new`] checks every row index against the
 /// number of rows of its mode; kernels rely on that.
+#[derive(Clone)]
 pub(crate) struct ModeCsr {
     mode: usize,
     /// The other modes, in the order in which an entry record stores its rows.
@@ -219,6 +220,25 @@ impl ModeCsr {
     pub(crate) fn set_weights(&mut self, weights: Vec<f32>) {
         assert!(weights.is_empty() || weights.len() == self.len());
         self.weights = weights;
+    }
+
+    /// Replaces the values of all entries.
+    ///
+    /// # Panics
+    /// If their number is wrong.
+    pub(crate) fn set_values(&mut self, values: impl IntoIterator<Item = f32>) {
+        let mut values = values.into_iter();
+        self.map_values(|_| values.next().expect("one value per entry"));
+        assert!(values.next().is_none());
+    }
+
+    /// Replaces the value of each entry by a function of it.
+    pub(crate) fn map_values(&mut self, mut f: impl FnMut(f32) -> f32) {
+        let width = self.other_modes.len() + 1;
+        for record in self.records.chunks_exact_mut(width) {
+            let value = &mut record[width - 1];
+            *value = f(f32::from_bits(*value)).to_bits();
+        }
     }
 
     /// Returns the weights of all entries; none if entries are unweighted.

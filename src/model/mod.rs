@@ -20,6 +20,7 @@ mod model_file;
 mod noise_factors;
 mod posterior_samples;
 mod predictor;
+mod probit_link;
 mod quantized_rows;
 mod samples_file;
 mod section_file;
@@ -34,6 +35,7 @@ pub use fit_record::{EpochMetrics, FitEvent, FitOutcome, FitRecord};
 pub use model_file::{check_target, is_model, load, save};
 pub use posterior_samples::{PosteriorSample, PosteriorSamples};
 pub use predictor::Predict;
+pub use probit_link::ProbitLink;
 pub use quantized_rows::QuantizedRows;
 
 pub(crate) use checkpoint::{Checkpoint, load_checkpoint, save_checkpoint};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::noise_factors::NoiseFactors;
+use super::probit_link::ProbitLink;
 use super::quantized_rows::QuantizedRows;
 use super::unseen_rows::UnseenRows;
 
@@ -47,6 +48,8 @@ pub struct PosteriorSamples {
     pub(crate) noise_ratio: f64,
     /// How the noise differs between rows and levels.
     pub(crate) noise_factors: NoiseFactors,
+    /// The link to two values; `None` if samples predict values themselves.
+    pub(crate) link: Option<ProbitLink>,
     /// Biases of the current state of the chain, which a resumed fit needs.
     pub(crate) biases: Vec<Vec<f32>>,
 }
@@ -87,6 +90,11 @@ impl PosteriorSamples {
         self.conditional_mode
     }
 
+    /// Returns the link to two values if the likelihood is probit. The value of a sample is then not that of the data.
+    pub fn link(&self) -> Option<ProbitLink> {
+        self.link
+    }
+
     /// Returns the factor of the noise variance of entries with this prediction.
     pub(crate) fn level_noise_factor(&self, prediction: f64) -> f64 {
         let standardized = (prediction - self.mean) / self.scale;
@@ -103,6 +111,7 @@ impl PosteriorSamples {
         self.mean.is_finite()
             && self.scale.is_finite()
             && self.noise_ratio.is_finite()
+            && self.link.is_none_or(|link| link.is_valid())
             && self
                 .biases
                 .iter()

@@ -1,7 +1,7 @@
 //! Posterior samples as sections of a model file.
 //!
 //! Section `samples` has lines `key=value`; the others hold one array each with the values of all samples, one sample
-//! after the other. Files of earlier versions lack the line `noise_ratio` and the sections `samples.weights`,
+//! after the other. The line `probit` is there for two-valued data only. Files of earlier versions lack the line `noise_ratio` and the sections `samples.weights`,
 //! `samples.matrix*`, `samples.cold*`, `samples.unseen*` and `samples.noise_*`; checkpoints lack the last.
 //! A fit that was resumed from such a file has samples without these parts, too, and writes only what all samples have.
 
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::factor_model::Model;
 use super::noise_factors::NoiseFactors;
 use super::posterior_samples::{PosteriorSample, PosteriorSamples};
+use super::probit_link::ProbitLink;
 use super::quantized_rows::QuantizedRows;
 use super::section_file::{SectionFile, SectionWriter, values_by_key};
 use super::unseen_rows::UnseenRows;
@@ -19,7 +20,7 @@ use crate::try_alloc::try_to_vec;
 
 /// Adds the sections of the samples.
 pub(super) fn add_samples(writer: &mut SectionWriter<'_>, samples: &PosteriorSamples) {
-    let meta = format!(
+    let mut meta = format!(
         "count={}\nmean={:016x}\nscale={:016x}\nbiased={}\nsmooth={}\nnoise_ratio={:016x}\n",
         samples.len(),
         samples.mean.to_bits(),
@@ -28,6 +29,11 @@ pub(super) fn add_samples(writer: &mut SectionWriter<'_>, samples: &PosteriorSam
         samples.conditional_mode,
         samples.noise_ratio.to_bits()
     );
+    if let Some(link) = &samples.link {
+        let numbers = [link.low, link.high, link.threshold, link.deviation];
+        let digits = numbers.map(|x| format!("{:016x}", x.to_bits()));
+        meta += &format!("probit={}\n", digits.join(","));
+    }
     writer.add("samples", meta.into_bytes());
     let noise: Vec<f64> = samples.iter().map(|s| s.noise_deviation).collect();
     writer.add_copied("samples.noise", &noise);
@@ -228,6 +234,7 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
         },
         samples: samples.collect(),
         noise_factors,
+        link: meta.link()?,
         biases,
     }))
 }
@@ -257,8 +264,35 @@ impl Meta<'_> {
 
     /// Reads a float that is written as its bits in hexadecimal digits.
     fn float_bits(&self, key: &str) -> Result<f64> {
-        let bits = u64::from_str_radix(self.find(key)?, 16).map_err(|_| self.invalid(key))?;
+        self.bits(key, self.find(key)?)
+    }
+
+    fn bits(&self, key: &str, digits: &str) -> Result<f64> {
+        let bits = u64::from_str_radix(digits, 16).map_err(|_| self.invalid(key))?;
         Ok(f64::from_bits(bits))
+    }
+
+    /// Reads the link to two values, if there is one.
+    fn link(&self) -> Result<Option<ProbitLink>> {
+        const KEY: &str = "probit";
+        let Some(text) = self.values.get(KEY) else {
+            return Ok(None);
+        };
+        let numbers = text.split(',').map(|digits| self.bits(KEY, digits));
+        let numbers: Vec<f64> = numbers.collect::<Result<_>>()?;
+        let [low, high, threshold, deviation] = numbers[..] else {
+            return Err(self.invalid(KEY));
+        };
+        let link = ProbitLink {
+            low,
+            high,
+            threshold,
+            deviation,
+        };
+        match link.is_valid() {
+            true => Ok(Some(link)),
+            false => Err(self.invalid(KEY)),
+        }
     }
 
     /// Reads `rows` rows of `row_len` values for each of `count` samples.

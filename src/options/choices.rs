@@ -90,6 +90,17 @@ pub enum PenaltyScaling {
     Count,
 }
 
+/// The distribution of the values given the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LikelihoodChoice {
+    /// `Probit` if the tensor has exactly two values and held-out entries support it, otherwise `Gaussian`.
+    Auto,
+    /// Normal around the model's value.
+    Gaussian,
+    /// One of two values, with a probability that is the normal distribution function of the model's value.
+    Probit,
+}
+
 /// The instruction set of the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelChoice {
@@ -152,4 +163,5 @@ choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
 choices!(Initialization, INITIALIZATIONS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Paper = "paper", Normal = "normal");
 choices!(LearningRateSchedule, SCHEDULES: Inverse = "inverse", Square = "square");
 choices!(PenaltyScaling, PENALTY_SCALINGS: Constant = "row", SqrtCount = "root", Count = "entry");
+choices!(LikelihoodChoice, LIKELIHOODS: Auto = "auto", Gaussian = "gaussian", Probit = "probit");
 choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");

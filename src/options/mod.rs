@@ -20,8 +20,8 @@ mod table;
 mod value;
 
 pub use choices::{
-    Algorithm, Initialization, KernelChoice, LearningRateSchedule, ModelKind, Penalty,
-    PenaltyScaling,
+    Algorithm, Initialization, KernelChoice, LearningRateSchedule, LikelihoodChoice, ModelKind,
+    Penalty, PenaltyScaling,
 };
 pub use presets::PRESETS;
 pub use table::{OPTION_TABLE, OptionInfo, Options};

@@ -1,9 +1,9 @@
 //! The table of options and the struct that holds their values.
 
 use super::choices::{
-    ALGORITHMS, Algorithm, INITIALIZATIONS, Initialization, KERNELS, KernelChoice,
-    LearningRateSchedule, MODELS, ModelKind, PENALTIES, PENALTY_SCALINGS, Penalty, PenaltyScaling,
-    SCHEDULES,
+    ALGORITHMS, Algorithm, INITIALIZATIONS, Initialization, KERNELS, KernelChoice, LIKELIHOODS,
+    LearningRateSchedule, LikelihoodChoice, MODELS, ModelKind, PENALTIES, PENALTY_SCALINGS,
+    Penalty, PenaltyScaling, SCHEDULES,
 };
 use super::value::{OptionKind, OptionValue};
 use crate::error::{Error, Result};
@@ -153,6 +153,8 @@ options! {
         "Gibbs sweeps before the first sample";
     samples: u64, OptionKind::Integer(1, 100_000), "50", GIBBS,
         "Number of posterior samples to average over";
+    likelihood: LikelihoodChoice, OptionKind::Choice(LIKELIHOODS), "auto", GIBBS,
+        "Gaussian or probit (two values); auto: by held-out entries";
     tolerance: f64, OptionKind::Real(0.0, 1.0), "0", ALL,
         "Stop at this relative change of the loss; 0: never";
     patience: u64, OptionKind::Integer(0, 1_000_000), "0", ALL,

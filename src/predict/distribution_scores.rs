@@ -3,16 +3,17 @@
 //! Values on a scale of a few levels, such as ratings or 0 and 1, are scored by the probability of their level: the
 //! predictive distribution between the midpoints to its neighbours, unbounded at both ends. An interval covers part of
 //! the probability of a level; the expected fraction counts, as with a randomized probability integral transform.
+//! The distributions of models with the probit likelihood have the two values themselves.
 
 use std::collections::BTreeMap;
 
+use super::binary_scores::MIN_PROBABILITY;
 use super::intervals::{interval_predictor, require_samples};
-use super::normal_cdf::{normal_crps, normal_probability};
-use super::normal_quantile::normal_quantile;
 use super::parallel_chunks::{ChunkRun, Positions, not_finite};
 use crate::error::Result;
 use crate::format::CooView;
-use crate::model::{Model, Predict};
+use crate::model::{Model, Predict, ProbitLink};
+use crate::normal_distribution::{normal_crps, normal_probability, normal_quantile};
 use crate::progress::{Monitor, StepPolls};
 use crate::value_range::ValueRange;
 
@@ -100,6 +101,12 @@ pub fn evaluate_distributions(
             // A model of constant values has no deviation.
             let deviation = deviation.max(f64::MIN_POSITIVE.sqrt());
             let value = view.values().get(i);
+            sums.resize_with(groups.bounds.len(), ScoreSums::default);
+            let sums = &mut sums[groups.group_of(i)];
+            if let Some(link) = samples.link() {
+                sums.add_entry(weight, &two_point_scores(&link, distribution.mean, value));
+                return Ok(());
+            }
             let z = |x: f64| (x - distribution.mean) / deviation;
             let (log_score, coverage_50, coverage_90) = match levels.cell(value) {
                 Some((low, high)) => {
@@ -118,15 +125,14 @@ pub fn evaluate_distributions(
                     (-log_density, inside(z50), inside(z90))
                 }
             };
-            sums.resize_with(groups.bounds.len(), ScoreSums::default);
-            let sums = &mut sums[groups.group_of(i)];
-            sums.weight += weight;
-            sums.count += 1;
-            sums.log_score += weight * log_score;
-            sums.crps += weight * deviation * normal_crps(z(value));
-            sums.coverage_50 += weight * coverage_50;
-            sums.coverage_90 += weight * coverage_90;
-            sums.width_90 += weight * 2.0 * z90 * deviation;
+            let entry = EntryScores {
+                log_score,
+                crps: deviation * normal_crps(z(value)),
+                coverage_50,
+                coverage_90,
+                width_90: 2.0 * z90 * deviation,
+            };
+            sums.add_entry(weight, &entry);
             Ok(())
         },
         |_, sums| {
@@ -271,6 +277,38 @@ impl Levels {
     }
 }
 
+/// Scores of one entry.
+struct EntryScores {
+    log_score: f64,
+    crps: f64,
+    coverage_50: f64,
+    coverage_90: f64,
+    width_90: f64,
+}
+
+/// Returns the scores of a distribution of two values with this mean.
+fn two_point_scores(link: &ProbitLink, mean: f64, value: f64) -> EntryScores {
+    let range = link.high - link.low;
+    let high = ((mean - link.low) / range).clamp(MIN_PROBABILITY, 1.0 - MIN_PROBABILITY);
+    let low = 1.0 - high;
+    // The part of the distribution function that belongs to the value.
+    let (start, end) = match value >= link.low + 0.5 * range {
+        true => (low, 1.0),
+        false => (0.0, low),
+    };
+    let covered = |q: f64| {
+        let tail = 0.5 * (1.0 - q);
+        (end.min(1.0 - tail) - start.max(tail)).max(0.0) / (end - start)
+    };
+    EntryScores {
+        log_score: -(end - start).ln(),
+        crps: range * (1.0 - (end - start)).powi(2),
+        coverage_50: covered(0.5),
+        coverage_90: covered(0.9),
+        width_90: if low.min(high) >= 0.05 { range } else { 0.0 },
+    }
+}
+
 #[derive(Default, Clone)]
 struct ScoreSums {
     weight: f64,
@@ -283,6 +321,16 @@ struct ScoreSums {
 }
 
 impl ScoreSums {
+    fn add_entry(&mut self, weight: f64, entry: &EntryScores) {
+        self.weight += weight;
+        self.count += 1;
+        self.log_score += weight * entry.log_score;
+        self.crps += weight * entry.crps;
+        self.coverage_50 += weight * entry.coverage_50;
+        self.coverage_90 += weight * entry.coverage_90;
+        self.width_90 += weight * entry.width_90;
+    }
+
     fn add(&mut self, other: &ScoreSums) {
         self.weight += other.weight;
         self.count += other.count;

@@ -6,15 +6,18 @@
 //! known. A row without any entry has the mean row of its mode in p_s; the mean over s of the variance of such rows
 //! ([`super::unseen_variance`]) is added. The mean of the distribution is the mean of the predictions from conditional means of one
 //! mode instead of its sampled rows, which has less Monte Carlo error (Rao-Blackwellization).
+//!
+//! With the probit likelihood the distribution has two values. The probability of the high value is that of a latent value above
+//! the threshold, whose distribution is the normal one above.
 
 use std::ops::Range;
 
-use super::normal_quantile::normal_quantile;
 use super::parallel_chunks::{ChunkRun, Positions, not_finite};
-use super::predictions::{PredictOptions, Predictor, RowChoice};
+use super::predictions::{PredictOptions, Predictor};
 use crate::error::{Error, Result};
 use crate::format::CooView;
-use crate::model::{Model, PosteriorSamples, Predict};
+use crate::model::{Model, PosteriorSamples, Predict, ProbitLink};
+use crate::normal_distribution::normal_quantile;
 use crate::progress::Monitor;
 use crate::value_range::ValueRange;
 
@@ -80,14 +83,13 @@ fn predict(
     } else {
         ValueRange::UNBOUNDED
     };
-    let z_scores: Vec<f64> = quantiles.iter().map(|&q| normal_quantile(q)).collect();
     let run = ChunkRun {
         threads: options.threads,
         phase: "predicting",
         monitor,
     };
     run.map(
-        || interval_predictor(model, samples, &z_scores, range),
+        || interval_predictor(model, samples, quantiles, range),
         2 * model.operations_per_prediction(),
         positions,
         |out: &mut Vec<PredictiveDistribution>, position, distribution| {
@@ -122,34 +124,26 @@ pub(crate) fn require_samples<'m>(
 
 /// Returns a function that predicts distributions, for one thread.
 ///
-/// `z_scores` are quantiles of the standard normal distribution. Means and quantiles are clipped to the range.
+/// `quantiles` are the probabilities of the quantiles. Means and quantiles are clipped to the range.
 pub(crate) fn interval_predictor<'m>(
     model: &'m Model,
     samples: &'m PosteriorSamples,
-    z_scores: &'m [f64],
+    quantiles: &'m [f64],
     range: ValueRange,
 ) -> Result<impl FnMut(&[u32]) -> PredictiveDistribution + 'm> {
-    let count = samples.len() as f64;
     let mut predictor = Predictor::new(model)?;
+    let z_scores: Vec<f64> = quantiles.iter().map(|&q| normal_quantile(q)).collect();
     Ok(move |index: &[u32]| {
-        let mut smoothed_sum = 0.0;
-        predictor.for_each_sample(samples, index, RowChoice::ConditionalMeans, |x| {
-            smoothed_sum += x.value;
-        });
-        let mean = smoothed_sum / count;
+        if let Some(link) = samples.link() {
+            let probability = predictor.probability(samples, &link, index);
+            return two_point_distribution(&link, probability, quantiles);
+        }
+        let moments = predictor.moments(samples, index);
+        let mean = moments.mean;
         let rows = index.iter().enumerate().map(|(n, &i)| model.row_of(n, i));
         let factor = samples.noise_factors.of_rows(rows) * samples.level_noise_factor(mean);
-        // Sums of deviations from `mean`, so that the squares are small.
-        let (mut sum, mut squares, mut noise, mut unseen) = (0.0, 0.0, 0.0, 0.0);
-        predictor.for_each_sample(samples, index, RowChoice::Samples, |x| {
-            let deviation = x.value - mean;
-            sum += deviation;
-            squares += deviation * deviation;
-            noise += x.noise_deviation.powi(2);
-            unseen += x.unseen_variance;
-        });
-        let variance = (squares - sum * sum / count).max(0.0) / (count - 1.0).max(1.0);
-        let standard_deviation = (factor * (variance + noise / count) + unseen / count).sqrt();
+        let variance = factor * (moments.variance + moments.noise_variance);
+        let standard_deviation = (variance + moments.unseen_variance).sqrt();
         let quantile = |z: &f64| (mean + z * standard_deviation).clamp(range.min, range.max);
         PredictiveDistribution {
             mean: mean.clamp(range.min, range.max),
@@ -157,4 +151,45 @@ pub(crate) fn interval_predictor<'m>(
             quantiles: z_scores.iter().map(quantile).collect(),
         }
     })
+}
+
+/// Returns the distribution of one of two values.
+fn two_point_distribution(
+    link: &ProbitLink,
+    probability: f64,
+    quantiles: &[f64],
+) -> PredictiveDistribution {
+    let quantile = |&q: &f64| match q <= 1.0 - probability {
+        true => link.low,
+        false => link.high,
+    };
+    let variance = probability * (1.0 - probability);
+    PredictiveDistribution {
+        mean: link.expected_value(probability),
+        standard_deviation: (link.high - link.low) * variance.sqrt(),
+        quantiles: quantiles.iter().map(quantile).collect(),
+    }
+}
+
+/// Computes a quantile to rank by, at a position.
+type QuantilePredictor<'m> = Box<dyn FnMut(&[u32]) -> f64 + 'm>;
+
+/// Returns a function that computes a quantile to rank by, for one thread: of the predictive distribution or, if that has two
+/// values only, of the posterior distribution of the expected value.
+pub(crate) fn quantile_predictor<'m>(
+    model: &'m Model,
+    samples: &'m PosteriorSamples,
+    quantile: &'m [f64; 1],
+) -> Result<QuantilePredictor<'m>> {
+    let Some(link) = samples.link() else {
+        let mut predict = interval_predictor(model, samples, quantile, ValueRange::UNBOUNDED)?;
+        return Ok(Box::new(move |index: &[u32]| predict(index).quantiles[0]));
+    };
+    let z = normal_quantile(quantile[0]);
+    let mut predictor = Predictor::new(model)?;
+    Ok(Box::new(move |index: &[u32]| {
+        let moments = predictor.moments(samples, index);
+        let deviation = (moments.variance + moments.unseen_variance).sqrt();
+        link.expected_value(link.probability(moments.mean + z * deviation, 0.0))
+    }))
 }

@@ -17,8 +17,6 @@ mod distribution_scores;
 mod evaluate;
 mod export;
 mod intervals;
-mod normal_cdf;
-mod normal_quantile;
 mod parallel_chunks;
 mod predictions;
 mod unseen_variance;
@@ -30,6 +28,5 @@ pub use distribution_scores::{
 pub use evaluate::{ErrorMetrics, Evaluation, evaluate};
 pub use export::{MAX_EXPORTED_TEXT, export};
 pub use intervals::{PredictiveDistribution, predict_intervals, predict_intervals_at};
-pub(crate) use intervals::{interval_predictor, require_samples};
-pub(crate) use normal_quantile::normal_quantile;
+pub(crate) use intervals::{quantile_predictor, require_samples};
 pub use predictions::{PredictOptions, predict_at, predict_entries};

@@ -7,7 +7,7 @@ use super::unseen_variance::UnseenVariance;
 use crate::error::Result;
 use crate::format::CooView;
 use crate::kernel::{Method, TensorKernel};
-use crate::model::{AVERAGE_ROW, Model, PosteriorSamples, Predict};
+use crate::model::{AVERAGE_ROW, Model, PosteriorSamples, Predict, ProbitLink};
 use crate::progress::Monitor;
 use crate::simd::AlignedVec;
 use crate::simd::Level;
@@ -25,19 +25,19 @@ impl Predict for Model {
         let mut predictor = Predictor::new(self)?;
         Ok(move |index: &[u32]| match self.samples() {
             None => predictor.value(index),
-            Some(samples) => {
-                let mut sum = 0.0;
-                predictor.for_each_sample(samples, index, RowChoice::ConditionalMeans, |x| {
-                    sum += x.value;
-                });
-                sum / samples.len() as f64
-            }
+            Some(samples) => predictor.mean(samples, index),
         })
     }
 
     fn operations_per_prediction(&self) -> usize {
         let samples = self.samples().map_or(1, PosteriorSamples::len);
-        self.shape().core_len().saturating_mul(samples.max(1))
+        // With a link, predictions need the variance of the samples, too.
+        let passes = match self.samples().and_then(PosteriorSamples::link) {
+            Some(_) => 2,
+            None => 1,
+        };
+        let samples = samples.max(1).saturating_mul(passes);
+        self.shape().core_len().saturating_mul(samples)
     }
 }
 
@@ -57,6 +57,18 @@ pub(super) struct SamplePrediction {
     pub noise_deviation: f64,
     /// Variance of the value due to rows that the model does not have. The value itself is that of their mean row. Computed for
     /// [`RowChoice::Samples`] only.
+    pub unseen_variance: f64,
+}
+
+/// Moments of the predictions of all posterior samples at a position.
+pub(super) struct SampleMoments {
+    /// Mean of the predictions from conditional means of one mode, which has less Monte Carlo error (Rao-Blackwellization).
+    pub mean: f64,
+    /// Variance of the predictions from sampled rows.
+    pub variance: f64,
+    /// Mean variance of the noise.
+    pub noise_variance: f64,
+    /// Mean variance due to rows that the model does not have.
     pub unseen_variance: f64,
 }
 
@@ -107,6 +119,55 @@ impl<'a> Predictor<'a> {
         }
         let rows = self.compact.iter().map(|&row| row as u32);
         self.model.baseline(rows) + f64::from(self.kernel.value(self.model.core(), &self.rows))
+    }
+
+    /// Returns the mean prediction of the posterior samples.
+    pub(super) fn mean(&mut self, samples: &PosteriorSamples, index: &[u32]) -> f64 {
+        match samples.link() {
+            Some(link) => link.expected_value(self.probability(samples, &link, index)),
+            None => self.smoothed_mean(samples, index),
+        }
+    }
+
+    /// Returns the probability of the high one of two values. The values of the samples are taken to be normal.
+    pub(super) fn probability(
+        &mut self,
+        samples: &PosteriorSamples,
+        link: &ProbitLink,
+        index: &[u32],
+    ) -> f64 {
+        let moments = self.moments(samples, index);
+        link.probability(moments.mean, moments.variance + moments.unseen_variance)
+    }
+
+    /// Returns the moments of the predictions of the posterior samples.
+    pub(super) fn moments(&mut self, samples: &PosteriorSamples, index: &[u32]) -> SampleMoments {
+        let count = samples.len() as f64;
+        let mean = self.smoothed_mean(samples, index);
+        // Sums of deviations from `mean`, so that the squares are small.
+        let (mut sum, mut squares, mut noise, mut unseen) = (0.0, 0.0, 0.0, 0.0);
+        self.for_each_sample(samples, index, RowChoice::Samples, |x| {
+            let deviation = x.value - mean;
+            sum += deviation;
+            squares += deviation * deviation;
+            noise += x.noise_deviation.powi(2);
+            unseen += x.unseen_variance;
+        });
+        SampleMoments {
+            mean,
+            variance: (squares - sum * sum / count).max(0.0) / (count - 1.0).max(1.0),
+            noise_variance: noise / count,
+            unseen_variance: unseen / count,
+        }
+    }
+
+    /// Returns the mean of the predictions from conditional means.
+    fn smoothed_mean(&mut self, samples: &PosteriorSamples, index: &[u32]) -> f64 {
+        let mut sum = 0.0;
+        self.for_each_sample(samples, index, RowChoice::ConditionalMeans, |x| {
+            sum += x.value;
+        });
+        sum / samples.len() as f64
     }
 
     /// Calls `take` with the prediction of each posterior sample.

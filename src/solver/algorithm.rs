@@ -140,8 +140,8 @@ pub(super) trait Algorithm {
     ) -> Result<f64>;
 
     /// Returns what the last epoch selected by the data, once.
-    fn take_selection(&mut self) -> Option<Selection> {
-        None
+    fn take_selections(&mut self) -> Vec<Selection> {
+        Vec::new()
     }
 
     /// Returns the state to keep in a checkpoint.

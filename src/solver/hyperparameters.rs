@@ -11,7 +11,9 @@ use super::standardization::Standardization;
 use crate::error::{Error, Result};
 use crate::kernel::CoreKind;
 use crate::model::Model;
-use crate::options::{Algorithm, Initialization, ModelKind, Options, PenaltyScaling};
+use crate::options::{
+    Algorithm, Initialization, LikelihoodChoice, ModelKind, Options, PenaltyScaling,
+};
 use crate::problem::Problem;
 use crate::progress::Monitor;
 
@@ -61,6 +63,12 @@ pub(super) fn resolve_options(
 ) -> Result<ResolvedOptions> {
     let mut o = options.clone();
     o.clip.get_or_insert(problem.is_bounded());
+    if o.likelihood == LikelihoodChoice::Probit && o.algorithm != Algorithm::Gibbs {
+        return Err(Error::argument(format!(
+            "likelihood = probit: {} minimizes squared errors; only the algorithm gibbs has likelihoods",
+            o.get("algorithm").unwrap_or_default()
+        )));
+    }
     let without_start = |resolved: Options| ResolvedOptions {
         selections: shape_selections(problem, options, &resolved, init),
         options: resolved,

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::common::workspace_root;
 
 /// Layers of the library, lowest first. A layer may import only itself and the layers before it.
-const LAYERS: [&str; 23] = [
+const LAYERS: [&str; 24] = [
     "cache_line",
     "error",
     "nearest_name",
+    "normal_distribution",
     "progress",
     "random",
     "sort",

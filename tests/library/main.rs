@@ -25,6 +25,7 @@ mod large_files;
 mod layers;
 mod numpy;
 mod old_files;
+mod probit;
 mod properties;
 mod ranking_metrics;
 mod real_data;

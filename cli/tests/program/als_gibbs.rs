@@ -81,3 +81,36 @@ fn values_in_a_narrow_range_keep_their_digits() {
         assert!(worst < 3e-7, "{algorithm}: {worst:e}");
     }
 }
+
+#[test]
+fn two_values_are_fitted_by_their_probability_and_scored() {
+    let dir = crate::common::Scratch::new("two-values");
+    let mut text = String::new();
+    for (i, j) in (0..50u32).flat_map(|i| (0..40u32).map(move |j| (i, j))) {
+        let latent = f64::from(i * j % 7) - 4.0 + f64::from((i * 31 + j * 17) % 11) / 3.0;
+        text += &format!("{} {} {}\n", i + 1, j + 1, u8::from(latent > 0.0));
+    }
+    std::fs::write(dir.join("x.tns"), text).unwrap();
+    let run = |words: &[&str]| {
+        let mut command = program();
+        command.args(expand_paths(&dir, words));
+        run_command(command)
+    };
+    let gibbs = ["--algorithm", "gibbs", "--rank", "2", "--samples", "9"];
+    let files = ["fit", "--tensor", "@x.tns", "-o", "@m.s3m"];
+    let fitted = run(&[&files[..], &gibbs, &["--likelihood", "probit"]].concat()).ok();
+    assert!(fitted.stdout.contains("probit") || fitted.stderr.contains("probit"));
+    let info = run(&["info", "@m.s3m"]).ok().stdout;
+    assert!(info.contains("likelihood: probit"), "{info}");
+    let eval = run(&["eval", "@m.s3m", "@x.tns"]).ok().stdout;
+    assert!(
+        eval.contains("values 0 and 1 ") && eval.contains("AUC 0."),
+        "{eval}"
+    );
+    let eval = run(&["eval", "@m.s3m", "@x.tns", "--json"]).ok().json();
+    let binary = &eval[0]["binary"];
+    assert_eq!(binary["values"], serde_json::json!([0.0, 1.0]));
+    let number = |key: &str| binary[key].as_f64().unwrap();
+    assert!(number("auc") > 0.6 && number("log_loss") < 0.7 && number("high_fraction") < 0.5);
+    assert_eq!(eval[0]["rmse"], eval[0]["clipped_rmse"]);
+}

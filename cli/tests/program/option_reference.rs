@@ -179,7 +179,7 @@ fn option_reference_has_the_arguments_of_fit() {
 }
 
 /// A value of each option that some algorithm does not use, other than its default.
-const OTHER_VALUES: [(&str, &str); 16] = [
+const OTHER_VALUES: [(&str, &str); 17] = [
     ("epochs", "5"),
     ("eta", "0.3"),
     ("schedule", "inverse"),
@@ -195,6 +195,7 @@ const OTHER_VALUES: [(&str, &str); 16] = [
     ("orthogonal", "false"),
     ("burn_in", "2"),
     ("samples", "2"),
+    ("likelihood", "probit"),
     ("valid_fraction", "0.1"),
 ];
 

@@ -72,7 +72,7 @@ impl Fit<'_> {
             self.progress.epoch = metrics.epoch;
             self.model.history.push(metrics);
             self.progress.algorithm = self.algorithm.state();
-            if let Some(selection) = self.algorithm.take_selection() {
+            for selection in self.algorithm.take_selections() {
                 selection.report(&mut self.model.record, metrics.epoch, observer);
             }
             let control = observer.epoch(&metrics);

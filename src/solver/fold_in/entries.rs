@@ -5,7 +5,7 @@ use super::units::Units;
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM};
 use crate::kernel::{CooSlices, ModeCsr};
-use crate::model::Model;
+use crate::model::{Model, PosteriorSamples, ProbitLink};
 use crate::problem::MatrixKind;
 use crate::progress::{Monitor, report_progress};
 use crate::try_alloc::try_with_capacity;
@@ -55,6 +55,7 @@ pub(super) fn tensor_entries(
     let mut rows: Vec<u32> = try_with_capacity(count * model.order(), "indices")?;
     let mut values: Vec<f32> = try_with_capacity(count, "entries")?;
     let mut weights: Vec<f32> = Vec::new();
+    let link = model.samples().and_then(PosteriorSamples::link);
     if let Some(view) = &input.tensor {
         for i in 0..count {
             if i % (1 << 16) == 0 {
@@ -83,6 +84,17 @@ pub(super) fn tensor_entries(
             let scaled = ((value - units.mean) / units.scale) as f32;
             if !value.is_finite() || !scaled.is_finite() {
                 return Err(view.not_finite(i, "value", value));
+            }
+            let is_neither =
+                |l: &ProbitLink| ![l.low as f32, l.high as f32].contains(&(value as f32));
+            if let Some(link) = link.filter(is_neither) {
+                return Err(Error::argument(format!(
+                    "{}: entry {} has the value {value}; the model was fitted to the values {} and {}",
+                    view.name(),
+                    i + 1,
+                    link.low,
+                    link.high
+                )));
             }
             values.push(scaled);
         }

@@ -12,7 +12,7 @@ use crate::problem::MatrixKind;
 use crate::progress::{Monitor, report_progress};
 use crate::solver::row_penalty::RowPenalty;
 use crate::solver::rowwise::{
-    FixedMatrix, FixedModel, FoldInStream, ModeRows, NewRowEntries, NewRows, RowPenalties,
+    FixedMatrix, FixedModel, FoldInStream, ModeRows, NewRowEntries, NewRows, Probit, RowPenalties,
     cold_start_weight, restore_quantized,
 };
 use crate::sort::stable_sort_by_key;
@@ -136,6 +136,7 @@ impl FoldInSolver<'_> {
             biases: biases.iter().map(Vec::as_slice).collect(),
             matrices: self.fixed_matrices(&columns, |m| self.weight(m)),
             noise_precision: 1.0,
+            probit: None,
             cold_start_regression: &regression,
         };
         let penalty = RowPenalty {
@@ -250,7 +251,13 @@ impl FoldInSolver<'_> {
             }
         };
         let ratio = model.samples.as_ref().map_or(1.0, |s| s.noise_ratio);
-        let noise_variance = ratio * (sample.noise_deviation / scale).powi(2);
+        let link = model.samples.as_ref().and_then(|s| s.link);
+        let probit = link.map(|link| Probit::from_link(&link, self.units.mean, scale));
+        let noise_variance = ratio
+            * match &probit {
+                Some(probit) => probit.variance(),
+                None => (sample.noise_deviation / scale).powi(2),
+            };
         let fixed = FixedModel {
             shape: &model.shape,
             core: state.core,
@@ -259,6 +266,7 @@ impl FoldInSolver<'_> {
             biases: state.biases.iter().map(Vec::as_slice).collect(),
             matrices: self.fixed_matrices(&state.columns, matrix_weight),
             noise_precision: 1.0 / noise_variance.max(MIN_NOISE_VARIANCE),
+            probit,
             cold_start_regression: sample.cold_bias.get(n).map_or(&[], Vec::as_slice),
         };
         let mut modes_by_size: Vec<usize> = (0..model.order()).collect();

@@ -26,8 +26,8 @@ impl Algorithm for RowwiseSolver {
         self.sweep(model, biases, request.number, pool)
     }
 
-    fn take_selection(&mut self) -> Option<Selection> {
-        self.selection.take()
+    fn take_selections(&mut self) -> Vec<Selection> {
+        std::mem::take(&mut self.selections)
     }
 
     fn state(&self) -> AlgorithmState {

@@ -1,9 +1,11 @@
 //! A model that has biases only: its errors, and sweeps that sample no factors.
 
 use super::holdout::HoldoutEntries;
+use super::probit::Probit;
 use super::problem::RowwiseProblem;
 use super::row_update::RowOutput;
 use super::state::SweepState;
+use super::two_value_errors::{TwoValueErrors, TwoValueSums};
 use crate::error::Result;
 use crate::kernel::ModeCsr;
 use crate::model::Model;
@@ -25,13 +27,16 @@ pub(super) struct BiasErrors {
     /// variance: the sum of n / (n + damping) over all rows, divided by the number of entries, where n is the total weight
     /// of the entries of a row.
     pub sampled_fraction: f64,
+    /// Errors on held-out entries, if the tensor has two values.
+    pub two_values: Option<TwoValueErrors>,
 }
 
 impl RowwiseProblem {
-    /// Computes the errors of biases alone. They are solved for mode by mode, as damped means of the training entries.
+    /// Computes the errors of biases alone, with those of `two_values` if the tensor has two. They are solved for mode by mode, as damped means of the training entries.
     pub(super) fn bias_errors(
         &self,
         holdout: &HoldoutEntries,
+        two_values: Option<&Probit>,
         pool: &ThreadPool<'_>,
     ) -> Result<BiasErrors> {
         // The mean row, which is the last, has bias 0.
@@ -59,6 +64,7 @@ impl RowwiseProblem {
         Ok(BiasErrors {
             training: training / self.training_count as f64,
             held_out: held_out / holdout.csr.len() as f64,
+            two_values: two_values.map(|p| two_value_errors(p, &holdout.csr, mode, &biases)),
             sampled_fraction: (0..rows).map(leverage).sum::<f64>() / self.training_count as f64,
         })
     }
@@ -97,7 +103,7 @@ impl RowwiseProblem {
         {
             let biases = &mut state.biases[n];
             for (i, bias) in biases[..count].iter_mut().enumerate() {
-                let weight = self.tensor[n].row_weight(i) + self.bias_damping[n];
+                let weight = self.tensor[n].row_weight(i) + self.damping(n);
                 let precision = state.noise_precision * weight;
                 if precision > 0.0 {
                     let noise = key.stream(i as u64).standard_normal();
@@ -113,9 +119,15 @@ impl RowwiseProblem {
         Ok(())
     }
 
+    /// Returns the damping of the biases of mode `n`, which is relative to the noise: that of the values, or of latent values.
+    pub(super) fn damping(&self, n: usize) -> f64 {
+        let ratio = |p: &Probit| p.variance() / p.value_variance();
+        self.bias_damping[n] * self.probit.as_ref().map_or(1.0, ratio)
+    }
+
     /// Returns the damped mean of the values of each row of mode `n`, less the biases of the other modes.
     fn bias_means(&self, n: usize, biases: &[Vec<f32>], pool: &ThreadPool<'_>) -> Result<Vec<f32>> {
-        let (csr, damping) = (&self.tensor[n], self.bias_damping[n]);
+        let (csr, damping) = (&self.tensor[n], self.damping(n));
         let update = |(): &mut (), task: usize| {
             let first = task * ROWS_PER_TASK;
             let rows = first..(first + ROWS_PER_TASK).min(csr.row_count());
@@ -137,6 +149,25 @@ fn squared_error(csr: &ModeCsr, mode: usize, biases: &[Vec<f32>]) -> f64 {
         }
     }
     squares
+}
+
+/// Returns the errors on two-valued entries that are grouped by the rows of `mode`.
+fn two_value_errors(
+    likelihood: &Probit,
+    csr: &ModeCsr,
+    mode: usize,
+    biases: &[Vec<f32>],
+) -> TwoValueErrors {
+    let mut sums = TwoValueSums::new(likelihood);
+    for i in 0..csr.row_count() {
+        let bias = f64::from(biases[mode][i]);
+        for e in csr.row_entries(i) {
+            let value = f64::from(csr.value(e));
+            let prediction = value - residual(csr, e, biases) + bias;
+            sums.add(value, prediction, 0.0, f64::from(csr.weight(e)));
+        }
+    }
+    sums.errors()
 }
 
 /// Returns the damped weighted mean of a row's values, less the biases of the other modes.

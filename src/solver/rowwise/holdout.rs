@@ -1,6 +1,8 @@
 //! Squared errors on test or validation entries, of one model or of the mean prediction of posterior samples.
 
 use super::data_term::DataTerm;
+use super::prediction_window::{PredictionWindow, SampleValues};
+use super::probit::Probit;
 use super::residuals::map_residuals;
 use super::row_tasks::RowTasks;
 use super::value_scaling::ValueScaling;
@@ -16,6 +18,8 @@ pub(super) struct HoldoutEntries {
     tasks: RowTasks,
     /// Sum of the samples' predictions for each entry.
     prediction_sums: Vec<f32>,
+    /// Moments of the samples' values if the likelihood is probit. There are no sums then.
+    values: PredictionWindow,
     /// Number of samples in these sums.
     sample_count: usize,
 }
@@ -31,8 +35,16 @@ pub(super) struct SquaredErrors {
 /// The errors of a model on some entries.
 pub(super) struct Measurement {
     pub errors: SquaredErrors,
-    /// The scaled predictions, in the order of the entries, in one vector per task; empty unless requested.
+    /// The values of the model for scaled values, in the order of the entries, in one vector per task; empty unless requested.
     pub predictions: Vec<Vec<f32>>,
+}
+
+/// How entries are measured.
+pub(super) struct MeasureRequest<'a> {
+    pub scaling: ValueScaling,
+    /// The expected scaled value of an entry, given the value of the model.
+    pub expected_value: &'a (dyn Fn(f64) -> f64 + Sync),
+    pub wants_predictions: bool,
 }
 
 impl HoldoutEntries {
@@ -48,6 +60,7 @@ impl HoldoutEntries {
             tasks: RowTasks::all(&[&csr])?,
             csr,
             prediction_sums: Vec::new(),
+            values: PredictionWindow::default(),
             sample_count: 0,
         })
     }
@@ -63,10 +76,14 @@ impl HoldoutEntries {
         term: &DataTerm<'_>,
         rows: &[f32],
         biases: &[f32],
-        scaling: ValueScaling,
-        wants_predictions: bool,
+        request: &MeasureRequest<'_>,
         pool: &ThreadPool<'_>,
     ) -> Result<Measurement> {
+        let &MeasureRequest {
+            scaling,
+            expected_value,
+            wants_predictions,
+        } = request;
         let reduce = |range: std::ops::Range<usize>, residuals: &[f32]| {
             let mut errors = SquaredErrors::default();
             let capacity = if wants_predictions {
@@ -78,7 +95,8 @@ impl HoldoutEntries {
             for (k, entry) in range.enumerate() {
                 let value = f64::from(self.csr.value(entry));
                 let prediction = value - f64::from(residuals[k]);
-                errors.add(value, prediction, self.csr.weight(entry), scaling);
+                let expected = expected_value(prediction);
+                errors.add(value, expected, self.csr.weight(entry), scaling);
                 if wants_predictions {
                     predictions.push(prediction as f32);
                 }
@@ -100,6 +118,7 @@ impl HoldoutEntries {
     /// Forgets the predictions of all samples.
     pub(super) fn clear_samples(&mut self) {
         self.prediction_sums.clear();
+        self.values = PredictionWindow::default();
         self.sample_count = 0;
     }
 
@@ -114,8 +133,26 @@ impl HoldoutEntries {
             .for_each(|(s, p)| *s += p);
     }
 
+    /// Adds the values of a posterior sample, from conditional means and from sampled rows, whose likelihood is probit.
+    pub(super) fn add_probit_sample(&mut self, values: &SampleValues) {
+        self.values.add(values);
+    }
+
     /// Returns the errors of the samples' mean predictions; `None` without samples.
-    pub(super) fn mean_prediction_errors(&self, scaling: ValueScaling) -> Option<SquaredErrors> {
+    pub(super) fn mean_prediction_errors(
+        &self,
+        scaling: ValueScaling,
+        probit: Option<&Probit>,
+    ) -> Option<SquaredErrors> {
+        if let Some(probit) = probit.filter(|_| !self.values.is_empty()) {
+            let mut errors = SquaredErrors::default();
+            for (entry, (mean, variance)) in self.values.moments().enumerate() {
+                let value = f64::from(self.csr.value(entry));
+                let prediction = probit.expected_value(mean, variance);
+                errors.add(value, prediction, self.csr.weight(entry), scaling);
+            }
+            return Some(errors);
+        }
         if self.sample_count == 0 {
             return None;
         }

@@ -48,7 +48,7 @@ impl RowwiseProblem {
                 prior.precision_times_mean[..rows.rank()]
                     .fill((mean * BIASES_ONLY_PRECISION) as f32);
                 if self.has_biases {
-                    prior.set_bias_precision(state.noise_precision * self.bias_damping[n]);
+                    prior.set_bias_precision(state.noise_precision * self.damping(n));
                 }
                 prior
             }
@@ -99,7 +99,8 @@ impl RowwiseProblem {
         })
     }
 
-    /// Samples the precision of the tensor's noise from its gamma distribution given the residuals; 1 for `als`. An entry's
+    /// Samples the precision of the tensor's noise from its gamma distribution given the residuals; 1 for `als`. That of
+    /// latent values is fixed. An entry's
     /// noise has this precision times the entry's weight.
     pub(super) fn noise_precision(
         &self,
@@ -111,6 +112,9 @@ impl RowwiseProblem {
         let Update::Sample { seed } = self.update else {
             return Ok(1.0);
         };
+        if let Some(probit) = &self.probit {
+            return Ok(1.0 / (state.noise.variance_ratio * probit.variance()));
+        }
         let squares = match state.squared_error {
             Some(squares) => squares,
             None => self.squared_error(model, state, pool)?,
@@ -158,7 +162,7 @@ impl RowwiseProblem {
         Ok(sample_gamma(&mut s, 0.5 * (1.0 + entries)) / (0.5 * squares).max(smallest))
     }
 
-    /// Computes the weighted sum of squared residuals of the tensor.
+    /// Computes the weighted sum of squared residuals of the tensor: differences of the values and their expectations.
     pub(super) fn squared_error(
         &self,
         model: &Model,
@@ -167,9 +171,22 @@ impl RowwiseProblem {
     ) -> Result<f64> {
         let n = self.modes_by_size[0];
         let csr = &self.tensor[n];
-        let parts = self.map_tensor_residuals(n, model, state, pool, |range, residuals| {
-            sum_of_squares(csr, range, residuals)
-        })?;
+        let parts =
+            self.map_tensor_residuals(n, model, state, pool, |range, residuals| {
+                match &self.probit {
+                    None => sum_of_squares(csr, range, residuals),
+                    Some(probit) => {
+                        let square = |(entry, &e): (usize, &f32)| {
+                            let latent = csr.value(entry);
+                            let x = f64::from(latent) - f64::from(e);
+                            let error =
+                                f64::from(probit.label(latent)) - probit.expected_value(x, 0.0);
+                            f64::from(csr.weight(entry)) * (error * error)
+                        };
+                        range.zip(residuals).map(square).sum()
+                    }
+                }
+            })?;
         Ok(parts.iter().sum())
     }
 

@@ -16,6 +16,7 @@
 //! - `cold_start`, `bias_regression`: rows without tensor entries; `new_rows`: rows that are folded into a fitted model.
 //! - `noise_model`, `noise_selection`: the noise of the tensor, and its choice; `noise_pilot`, `prediction_window`,
 //!   `bias_baseline`: the held-out training entries that it is chosen by.
+//! - `probit`, `latent_values`, `likelihood_selection`, `truncated_normal`, `two_value_errors`: the likelihood of two-valued tensors, and its choice.
 //! - `holdout`, `value_scaling`: errors on test and validation entries.
 
 mod algorithm;
@@ -34,6 +35,8 @@ mod graph;
 mod holdout;
 mod hyperpriors;
 mod initialization;
+mod latent_values;
+mod likelihood_selection;
 mod new_rows;
 mod noise_factors;
 mod noise_model;
@@ -42,6 +45,7 @@ mod noise_selection;
 mod normal_wishart;
 mod posterior_samples;
 mod prediction_window;
+mod probit;
 mod problem;
 mod residuals;
 mod row_solve;
@@ -53,6 +57,8 @@ mod spectral;
 mod state;
 mod stream_ids;
 mod sweep;
+mod truncated_normal;
+mod two_value_errors;
 mod update;
 mod value_scaling;
 
@@ -62,4 +68,5 @@ pub(super) use new_rows::{
 };
 pub(super) use noise_model::NoiseModel;
 pub(super) use posterior_samples::restore_quantized;
+pub(super) use probit::Probit;
 pub(super) use solver::RowwiseSolver;

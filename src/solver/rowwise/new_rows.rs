@@ -7,6 +7,8 @@ use super::core_layout::permute_core;
 use super::data_term::{DataTerm, FullMatrixTerms, matrix_term};
 use super::default_priors::hyperprior;
 use super::gaussian_prior::GaussianPrior;
+use super::probit::Probit;
+use super::residuals::map_residuals;
 use super::row_tasks::RowTasks;
 use super::row_update::{RowConditional, RowOutput, Shrinkage, StreamKey, update_rows};
 use super::stream_ids;
@@ -14,11 +16,15 @@ use crate::error::{Error, Result};
 use crate::kernel::{CoreKind, CoreShape, ModeCsr, OtherMode, Partials};
 use crate::model::{FactorMatrix, ModelMode};
 use crate::parallel::ThreadPool;
+use crate::random::hash_words;
 use crate::simd::{Level, padded_len};
 use crate::solver::gram::row_moments;
 
 /// Maximum number of passes of coordinate descent for a non-negative row: enough to converge.
 const NONNEG_PASSES: usize = 10_000;
+
+/// Number of times that latent values and new rows are sampled in turn for a posterior sample.
+const LATENT_ROUNDS: u64 = 10;
 
 /// The entries of new rows, with scaled values.
 pub(in crate::solver) struct NewRowEntries<'a> {
@@ -56,6 +62,8 @@ pub(in crate::solver) struct FixedModel<'a> {
     pub matrices: Vec<FixedMatrix<'a>>,
     /// Factor of the squared errors of the tensor: the precision of its noise.
     pub noise_precision: f64,
+    /// Present if the likelihood is probit. Tensor values are then labels.
+    pub probit: Option<Probit>,
     /// The stored regression of the biases of rows without tensor entries: see [`stored_bias`]. Ends with the
     /// deviation if rows are sampled.
     pub cold_start_regression: &'a [f32],
@@ -127,7 +135,7 @@ impl NewRowEntries<'_> {
             nonneg_passes: penalties.nonneg.then_some(NONNEG_PASSES),
             ..RowConditional::new(&prior, RowOutput::Mean, self.level)
         };
-        let mut rows = self.update(model, &conditional, pool)?;
+        let mut rows = self.update(model, &self.tensor, &conditional, pool)?;
         for (i, bias) in self.cold_start_biases(model, &rows) {
             rows[(i + 1) * size - 1] = bias as f32;
         }
@@ -161,12 +169,18 @@ impl NewRowEntries<'_> {
             sweep: stream.sample,
             target: self.mode as u64,
         };
-        let output = RowOutput::SampleAndMean(key(stream_ids::FOLD_IN));
+        let row_key = key(stream_ids::FOLD_IN);
+        let output = RowOutput::SampleAndMean(row_key);
         let conditional = RowConditional {
             stream_rows: Some(self.indices),
             ..RowConditional::new(&prior, output, self.level)
         };
-        let both = self.update(model, &conditional, pool)?;
+        let both = match &model.probit {
+            None => self.update(model, &self.tensor, &conditional, pool)?,
+            Some(probit) => {
+                self.update_with_latent_values(model, probit, conditional, row_key, pool)?
+            }
+        };
         let size = prior.size;
         let (mut rows, mut means) = (Vec::new(), Vec::new());
         for row in both.chunks_exact(2 * size) {
@@ -207,55 +221,75 @@ impl NewRowEntries<'_> {
             .collect()
     }
 
-    /// Updates all new rows.
+    /// Samples the latent values of the entries and the new rows in turn, from the mean row on. `key` identifies the random streams
+    /// of the rows.
+    fn update_with_latent_values(
+        &self,
+        model: &FixedModel<'_>,
+        probit: &Probit,
+        mut conditional: RowConditional<'_>,
+        key: StreamKey,
+        pool: &ThreadPool<'_>,
+    ) -> Result<Vec<f32>> {
+        let (n, count) = (self.mode, self.indices.len());
+        let rank = model.shape.ranks()[n];
+        let width = padded_len(rank);
+        let mean_row = model.rows[n].chunks_exact(width).last().unwrap_or_default();
+        let mut rows = mean_row.repeat(count);
+        let mean_bias = model.biases[n].last();
+        let mut biases = vec![0.0; mean_bias.map_or(0, |_| count)];
+        biases.fill(mean_bias.copied().unwrap_or(0.0));
+        let mut tensor = self.tensor.clone();
+        let tasks = RowTasks::all(&[&tensor])?;
+        let mut updated = Vec::new();
+        for round in 0..LATENT_ROUNDS {
+            let round_key = StreamKey {
+                sweep: key.sweep * LATENT_ROUNDS + round,
+                ..key
+            };
+            let latent_key = StreamKey {
+                purpose: stream_ids::LATENT_VALUES,
+                ..round_key
+            };
+            let (others, core) = self.other_rows(model, pool)?;
+            let term = self.tensor_term(model, &tensor, &others, core.as_deref());
+            let parts = map_residuals(&tasks, &term, &rows, &biases, pool, |range, residuals| {
+                let sample = |(entry, &e): (usize, &f32)| {
+                    let latent = tensor.value(entry);
+                    // Entries keep their order if the rows of other entries are folded in with them.
+                    let row = tensor.row_of(entry);
+                    let position = (entry - tensor.row_entries(row).start) as u64;
+                    let of_row = latent_key.stream_word(u64::from(self.indices[row]));
+                    let x = f64::from(latent) - f64::from(e);
+                    probit.sample(x, latent, hash_words(&[of_row, position]))
+                };
+                range.zip(residuals).map(sample).collect::<Vec<f32>>()
+            })?;
+            tensor.set_values(parts.into_iter().flatten());
+            conditional.output = RowOutput::SampleAndMean(round_key);
+            updated = self.update(model, &tensor, &conditional, pool)?;
+            let size = conditional.prior.size;
+            for (i, row) in updated.chunks_exact(2 * size).enumerate() {
+                rows[i * width..][..rank].copy_from_slice(&row[..rank]);
+                if let Some(bias) = biases.get_mut(i) {
+                    *bias = row[rank];
+                }
+            }
+        }
+        Ok(updated)
+    }
+
+    /// Updates all new rows, given the values of their tensor entries.
     fn update(
         &self,
         model: &FixedModel<'_>,
+        tensor: &ModeCsr,
         conditional: &RowConditional<'_>,
         pool: &ThreadPool<'_>,
     ) -> Result<Vec<f32>> {
-        let (shape, n) = (model.shape, self.mode);
-        let rank = shape.ranks()[n];
-        let others = self.tensor.other_modes();
-        let mut other_rows: Vec<Cow<'_, [f32]>> = others
-            .iter()
-            .map(|&m| Cow::Borrowed(model.rows[m]))
-            .collect();
-        let core = match shape.kind() {
-            CoreKind::Full => {
-                let order: Vec<usize> = others.iter().copied().chain([n]).collect();
-                let core = permute_core(shape, model.core, &order, model.scale, pool.monitor())?;
-                Some(core)
-            }
-            CoreKind::Diagonal => {
-                // Partial derivatives are products of rows, so the core is multiplied into the rows of the smallest
-                // of the other modes.
-                let scale = (1.0 / model.scale) as f32;
-                for row in other_rows[0].to_mut().chunks_exact_mut(padded_len(rank)) {
-                    row.iter_mut()
-                        .zip(model.core)
-                        .for_each(|(u, g)| *u *= g * scale);
-                }
-                None
-            }
-        };
-        let other_modes = others.iter().zip(&other_rows).map(|(&m, rows)| OtherMode {
-            rows,
-            rank: shape.ranks()[m],
-            biases: model.biases[m],
-        });
-        let mut terms = vec![DataTerm {
-            csr: &self.tensor,
-            partials: Partials {
-                others: other_modes.collect(),
-                core: core.as_deref(),
-                rank,
-                level: self.level,
-            },
-            weight: model.noise_precision,
-            has_bias: !model.biases[n].is_empty(),
-            full_matrix: None,
-        }];
+        let rank = model.shape.ranks()[self.mode];
+        let (others, core) = self.other_rows(model, pool)?;
+        let mut terms = vec![self.tensor_term(model, tensor, &others, core.as_deref())];
         for (csr, matrix) in self.matrices.iter().zip(&model.matrices) {
             let full = matrix
                 .unobserved_values
@@ -281,4 +315,70 @@ impl NewRowEntries<'_> {
             ))
         }
     }
+
+    /// Returns the rows of the other modes, and the core in the order of partial derivatives if it is full.
+    fn other_rows<'m>(
+        &self,
+        model: &FixedModel<'m>,
+        pool: &ThreadPool<'_>,
+    ) -> Result<OtherRows<'m>> {
+        let (shape, n) = (model.shape, self.mode);
+        let rank = shape.ranks()[n];
+        let others = self.tensor.other_modes();
+        let mut other_rows: Vec<Cow<'m, [f32]>> = others
+            .iter()
+            .map(|&m| Cow::Borrowed(model.rows[m]))
+            .collect();
+        let core = match shape.kind() {
+            CoreKind::Full => {
+                let order: Vec<usize> = others.iter().copied().chain([n]).collect();
+                let core = permute_core(shape, model.core, &order, model.scale, pool.monitor())?;
+                Some(core)
+            }
+            CoreKind::Diagonal => {
+                // Partial derivatives are products of rows, so the core is multiplied into the rows of the smallest
+                // of the other modes.
+                let scale = (1.0 / model.scale) as f32;
+                for row in other_rows[0].to_mut().chunks_exact_mut(padded_len(rank)) {
+                    row.iter_mut()
+                        .zip(model.core)
+                        .for_each(|(u, g)| *u *= g * scale);
+                }
+                None
+            }
+        };
+        Ok((other_rows, core))
+    }
+
+    /// The squared errors of the tensor as a function of the new rows.
+    fn tensor_term<'t>(
+        &self,
+        model: &'t FixedModel<'_>,
+        tensor: &'t ModeCsr,
+        other_rows: &'t [Cow<'_, [f32]>],
+        core: Option<&'t [f32]>,
+    ) -> DataTerm<'t> {
+        let (shape, n) = (model.shape, self.mode);
+        let others = tensor.other_modes();
+        let other_modes = others.iter().zip(other_rows).map(|(&m, rows)| OtherMode {
+            rows,
+            rank: shape.ranks()[m],
+            biases: model.biases[m],
+        });
+        DataTerm {
+            csr: tensor,
+            partials: Partials {
+                others: other_modes.collect(),
+                core,
+                rank: shape.ranks()[n],
+                level: self.level,
+            },
+            weight: model.noise_precision,
+            has_bias: !model.biases[n].is_empty(),
+            full_matrix: None,
+        }
+    }
 }
+
+/// The rows of all modes but that of the new rows, and the full core, for scaled values.
+type OtherRows<'m> = (Vec<Cow<'m, [f32]>>, Option<Vec<f32>>);

@@ -34,6 +34,10 @@ impl RowwiseSolver {
         model: &mut Model,
         pool: &ThreadPool<'_>,
     ) -> Result<()> {
+        // The variance of one of two values follows from its probability.
+        if self.problem.probit.is_some() {
+            return Ok(());
+        }
         let factors = self.problem.noise_factors(model, &self.state, pool)?;
         if let Some(samples) = &mut model.samples {
             samples.noise_factors = factors;

@@ -16,9 +16,11 @@ use super::bias_baseline::BiasErrors;
 use super::noise_model::NoiseModel;
 use super::noise_pilot::NoisePilot;
 use super::prediction_window::{PredictionWindow, WindowEstimate};
+use super::probit::Probit;
 use super::solver::RowwiseSolver;
 use super::state::{ConditionalMeans, Sweep};
 use super::stream_ids;
+use super::two_value_errors::TwoValueErrors;
 use super::update::Update;
 use crate::error::Result;
 use crate::model::Model;
@@ -65,6 +67,9 @@ struct PilotErrors {
     sampled: f64,
     /// At the end of the second phase.
     last: WindowEstimate,
+    /// Errors at the end of each phase, if the tensor has two values.
+    sampled_two_values: Option<TwoValueErrors>,
+    last_two_values: Option<TwoValueErrors>,
     /// Mean squared residual of the training entries in the second phase.
     residual_variance: f64,
 }
@@ -95,12 +100,12 @@ impl RowwiseSolver {
         };
         let pilot_seed = hash_words(&[seed, stream_ids::NOISE_PILOT]);
         self.problem.update = Update::Sample { seed: pilot_seed };
-        let chosen = self.choose_noise_model(pilot, model, pool);
+        let chosen = self.choose_model(pilot, model, pool);
         self.problem.update = Update::Sample { seed };
         self.state.pilot_variance = None;
-        let (noise, evidence) = chosen?;
+        let (noise, selections) = chosen?;
         self.state.noise = noise;
-        self.selection = Some(Selection::new("noise", noise.describe(&evidence)));
+        self.selections = selections;
         self.state.squared_error = None;
         self.problem.uninformed_sweep = 0;
         self.problem.training_count = self.entry_count;
@@ -108,10 +113,29 @@ impl RowwiseSolver {
             csr.set_weights(pilot.weights.get(n).cloned().unwrap_or_default());
         }
         self.problem.find_unfolding_grams(pool)?;
+        let range = model.range;
         if let Some(samples) = &mut model.samples {
+            let link = |p: Probit| p.link(samples.mean, samples.scale, range);
+            samples.link = self.problem.probit.map(link);
             samples.noise_ratio = self.state.noise.variance_ratio / self.state.noise.interval_ratio;
         }
         Ok(())
+    }
+
+    /// Chooses the noise model and, for two-valued tensors, the likelihood.
+    fn choose_model(
+        &mut self,
+        pilot: &NoisePilot,
+        model: &mut Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<(NoiseModel, Vec<Selection>)> {
+        let gaussian = self.choose_noise_model(pilot, model, pool)?;
+        match (self.probit_candidate, gaussian.errors) {
+            (Some(probit), Some(errors)) => {
+                self.choose_likelihood(pilot, probit, (gaussian, errors), model, pool)
+            }
+            _ => Ok((gaussian.noise, vec![gaussian.selection()])),
+        }
     }
 
     /// Returns the noise model and the evidence for it. The state of the chain is then that after its first sweeps.
@@ -120,8 +144,11 @@ impl RowwiseSolver {
         pilot: &NoisePilot,
         model: &mut Model,
         pool: &ThreadPool<'_>,
-    ) -> Result<(NoiseModel, String)> {
-        let biases = self.problem.bias_errors(&pilot.holdout, pool)?;
+    ) -> Result<NoiseChoice> {
+        let two_values = self.probit_candidate;
+        let biases = self
+            .problem
+            .bias_errors(&pilot.holdout, two_values.as_ref(), pool)?;
         let [least, most] = FIRST_SWEEPS;
         let burn_in = self.burn_in.unwrap_or(0);
         let most = most.min(MAX_FIRST_SWEEPS_FACTOR.saturating_mul(burn_in));
@@ -129,12 +156,13 @@ impl RowwiseSolver {
         let first_sweeps = (first_sweeps as u64).clamp(least, most.max(least));
         let mut numbers = 1..=first_sweeps;
         let mut min_gain = MIN_GAIN;
+        let mut last_sweep = first_sweeps + LAST_SWEEPS;
         let mut errors = self.run_phases(numbers, &biases, pilot, model, pool)?;
         // Structure may take longer to find.
         let extended_sweeps = EXTENDED_FIRST_SWEEPS.min(most);
         if first_sweeps < extended_sweeps && errors.favor_biases(&biases, min_gain) {
-            let last = first_sweeps + LAST_SWEEPS;
-            numbers = last + 1..=last + extended_sweeps - first_sweeps;
+            numbers = last_sweep + 1..=last_sweep + extended_sweeps - first_sweeps;
+            last_sweep = numbers.end() + LAST_SWEEPS;
             min_gain = EXTENDED_MIN_GAIN;
             errors = self.run_phases(numbers, &biases, pilot, model, pool)?;
         }
@@ -146,8 +174,14 @@ impl RowwiseSolver {
             rmse(errors.sampled),
             rmse(biases.held_out)
         );
+        let choice = |noise: NoiseModel, errors: Option<TwoValueErrors>| NoiseChoice {
+            noise,
+            evidence,
+            errors,
+            last_sweep,
+        };
         if errors.favor_sampled_noise(&biases) {
-            return Ok((NoiseModel::default(), evidence));
+            return Ok(choice(NoiseModel::default(), errors.sampled_two_values));
         }
         if errors.favor_biases(&biases, min_gain) {
             let noise = NoiseModel {
@@ -155,7 +189,7 @@ impl RowwiseSolver {
                 has_biases_only: true,
                 ..NoiseModel::default()
             };
-            return Ok((noise, evidence));
+            return Ok(choice(noise, biases.two_values));
         }
         let interval_variance = error - errors.last.posterior_variance;
         let noise = NoiseModel {
@@ -163,7 +197,7 @@ impl RowwiseSolver {
             interval_ratio: at_least_one(interval_variance / errors.residual_variance),
             has_biases_only: false,
         };
-        Ok((noise, evidence))
+        Ok(choice(noise, errors.last_two_values))
     }
 
     /// Runs sweeps `first` of the first phase and those of the second, then restores the state after the first phase: the
@@ -185,8 +219,13 @@ impl RowwiseSolver {
                 self.add_to_window(&mut window, pilot, model, pool)?;
             }
         }
-        let mut estimate = window.estimate(&pilot.holdout);
+        let mut estimate = window.estimate(&pilot.holdout.csr);
         let sampled = estimate.squared_error;
+        let probit = self.probit_candidate;
+        let two_values = |window: &PredictionWindow| {
+            probit.map(|p| window.two_value_errors(&pilot.holdout.csr, &p, false))
+        };
+        let sampled_two_values = two_values(&window);
         let (state, state_biases) = (model.snapshot()?, self.state.biases.clone());
         window = PredictionWindow::default();
         let mut residual_squares = 0.0;
@@ -196,7 +235,7 @@ impl RowwiseSolver {
             self.pilot_sweep(number, model, pool)?;
             if number > last_first + LAST_SWEEPS - LAST_WINDOW {
                 self.add_to_window(&mut window, pilot, model, pool)?;
-                estimate = window.estimate(&pilot.holdout);
+                estimate = window.estimate(&pilot.holdout.csr);
                 residual_squares += self.problem.squared_error(model, &self.state, pool)?;
             }
         }
@@ -206,12 +245,19 @@ impl RowwiseSolver {
         let residual_count = LAST_WINDOW as f64 * self.problem.training_count as f64;
         Ok(PilotErrors {
             sampled,
+            sampled_two_values,
             last: estimate,
+            last_two_values: two_values(&window),
             residual_variance: residual_squares / residual_count,
         })
     }
 
-    fn pilot_sweep(&mut self, number: u64, model: &mut Model, pool: &ThreadPool<'_>) -> Result<()> {
+    pub(super) fn pilot_sweep(
+        &mut self,
+        number: u64,
+        model: &mut Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
         let sweep = Sweep {
             number,
             is_kept: false,
@@ -221,24 +267,35 @@ impl RowwiseSolver {
     }
 
     /// Adds the predictions of the current state of the chain for held-out entries to `window`.
-    fn add_to_window(
+    pub(super) fn add_to_window(
         &mut self,
         window: &mut PredictionWindow,
         pilot: &NoisePilot,
         model: &Model,
         pool: &ThreadPool<'_>,
     ) -> Result<()> {
-        let holdout = &pilot.holdout;
-        let smoothed = self
-            .problem
-            .measure(model, &self.state, holdout, true, pool)?;
-        let means = std::mem::take(&mut self.state.conditional_means);
-        let sampled = self
-            .problem
-            .measure(model, &self.state, holdout, true, pool);
-        self.state.conditional_means = means;
-        window.add(&smoothed.predictions, &sampled?.predictions);
+        window.add(
+            &self
+                .problem
+                .sample_values(model, &mut self.state, &pilot.holdout, pool)?,
+        );
         Ok(())
+    }
+}
+
+/// The noise model that was chosen with the Gaussian likelihood.
+pub(super) struct NoiseChoice {
+    pub noise: NoiseModel,
+    pub evidence: String,
+    /// Errors on held-out entries, if the tensor has two values.
+    pub errors: Option<TwoValueErrors>,
+    /// Number of the last sweep of the pilot chain.
+    pub last_sweep: u64,
+}
+
+impl NoiseChoice {
+    pub(super) fn selection(&self) -> Selection {
+        Selection::new("noise", self.noise.describe(&self.evidence))
     }
 }
 

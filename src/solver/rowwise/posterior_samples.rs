@@ -118,6 +118,12 @@ impl RowwiseSolver {
     /// Adds the predictions of the current state of the chain to the mean predictions for test and validation entries.
     pub(super) fn add_predictions(&mut self, model: &Model, pool: &ThreadPool<'_>) -> Result<()> {
         for holdout in [&mut self.test, &mut self.validation].into_iter().flatten() {
+            if self.problem.probit.is_some() {
+                let state = &mut self.state;
+                let values = self.problem.sample_values(model, state, holdout, pool)?;
+                holdout.add_probit_sample(&values);
+                continue;
+            }
             let measurement = self
                 .problem
                 .measure(model, &self.state, holdout, true, pool)?;

@@ -1,6 +1,16 @@
 //! Moments of the predictions of successive states of a chain for held-out entries.
 
-use super::holdout::HoldoutEntries;
+use super::probit::Probit;
+use super::two_value_errors::{TwoValueErrors, TwoValueSums};
+use crate::kernel::ModeCsr;
+
+/// The predictions of one state of the chain, in one vector per task.
+pub(super) struct SampleValues {
+    /// With conditional means of rows.
+    pub smoothed: Vec<Vec<f32>>,
+    /// With sampled rows.
+    pub sampled: Vec<Vec<f32>>,
+}
 
 /// Moments of the predictions of successive states of the chain, in scaled units.
 #[derive(Default)]
@@ -29,8 +39,8 @@ pub(super) struct WindowEstimate {
 }
 
 impl PredictionWindow {
-    /// Adds the predictions of one state, in one vector per task.
-    pub(super) fn add(&mut self, smoothed: &[Vec<f32>], sampled: &[Vec<f32>]) {
+    /// Adds the predictions of one state.
+    pub(super) fn add(&mut self, values: &SampleValues) {
         self.count += 1;
         let add = |sums: &mut Vec<Moments>, predictions: &[Vec<f32>]| {
             let count = predictions.iter().map(Vec::len).sum();
@@ -41,26 +51,71 @@ impl PredictionWindow {
                 moments.squares += p * p;
             }
         };
-        add(&mut self.smoothed, smoothed);
-        add(&mut self.sampled, sampled);
+        add(&mut self.smoothed, &values.smoothed);
+        add(&mut self.sampled, &values.sampled);
+    }
+
+    /// Returns whether there are no predictions.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns for each entry the mean of the predictions from conditional means, and the variance of those from sampled rows.
+    pub(super) fn moments(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let moments = self.smoothed.iter().zip(&self.sampled);
+        moments.map(|(smoothed, sampled)| {
+            let mean = smoothed.sum / self.count as f64;
+            (mean, sampled.variance(self.count))
+        })
     }
 
     /// Estimates error and posterior variance. The error of the mean of few states contains a part of their variance, which
     /// is subtracted.
-    pub(super) fn estimate(&self, entries: &HoldoutEntries) -> WindowEstimate {
+    pub(super) fn estimate(&self, entries: &ModeCsr) -> WindowEstimate {
         let (mut error, mut monte_carlo_error, mut variance) = (0.0, 0.0, 0.0);
         for (entry, (smoothed, sampled)) in self.smoothed.iter().zip(&self.sampled).enumerate() {
-            let weight = f64::from(entries.csr.weight(entry));
+            let weight = f64::from(entries.weight(entry));
             let mean = smoothed.sum / self.count as f64;
-            error += weight * (f64::from(entries.csr.value(entry)) - mean).powi(2);
+            error += weight * (f64::from(entries.value(entry)) - mean).powi(2);
             monte_carlo_error += weight * smoothed.variance(self.count) / self.count as f64;
             variance += weight * sampled.variance(self.count);
         }
-        let count = entries.csr.len() as f64;
+        let count = entries.len() as f64;
         WindowEstimate {
             squared_error: (error - monte_carlo_error).max(0.5 * error) / count,
             posterior_variance: variance / count,
         }
+    }
+}
+
+impl PredictionWindow {
+    /// Computes the errors on entries with the two values of `likelihood`, whose latent values the predictions are if `is_probit`.
+    /// The Monte Carlo error is subtracted from the squared error.
+    pub(super) fn two_value_errors(
+        &self,
+        entries: &ModeCsr,
+        likelihood: &Probit,
+        is_probit: bool,
+    ) -> TwoValueErrors {
+        let mut sums = TwoValueSums::new(likelihood);
+        for (entry, (mean, variance)) in self.moments().enumerate() {
+            let smoothed = &self.smoothed[entry];
+            let monte_carlo_error = smoothed.variance(self.count) / self.count as f64;
+            let (prediction, slope) = match is_probit {
+                true => (
+                    likelihood.expected_value(mean, variance),
+                    likelihood.slope(mean, variance),
+                ),
+                false => (mean, 1.0),
+            };
+            sums.add(
+                f64::from(entries.value(entry)),
+                prediction,
+                slope * slope * monte_carlo_error,
+                f64::from(entries.weight(entry)),
+            );
+        }
+        sums.errors()
     }
 }
 
@@ -76,7 +131,6 @@ impl Moments {
 mod tests {
     use super::*;
     use crate::kernel::CooSlices;
-    use crate::parallel::ThreadPool;
 
     #[test]
     fn monte_carlo_error_is_subtracted() {
@@ -86,10 +140,13 @@ mod tests {
             values: &[1.0, -1.0],
             weights: &[],
         };
-        let entries = HoldoutEntries::new(entries, &ThreadPool::new(1, false, 0)).unwrap();
+        let entries = ModeCsr::new(0, entries, &()).unwrap();
         let mut window = PredictionWindow::default();
         for p in [0.0, 0.5, 1.0] {
-            window.add(&[vec![p], vec![-p]], &[vec![2.0 * p, 0.0]]);
+            window.add(&SampleValues {
+                smoothed: vec![vec![p], vec![-p]],
+                sampled: vec![vec![2.0 * p, 0.0]],
+            });
         }
         // The mean predictions are 0.5 and -0.5, and predictions have variance 0.25.
         let WindowEstimate {

@@ -8,6 +8,7 @@ use super::data_term::{DataTerm, FullMatrixTerms, matrix_term};
 use super::default_priors::hyperprior;
 use super::graph::{Adjacency, colour_classes};
 use super::normal_wishart::NormalWishart;
+use super::probit::Probit;
 use super::row_tasks::RowTasks;
 use super::spectral::UnfoldingGram;
 use super::update::Update;
@@ -70,6 +71,8 @@ pub(super) struct RowwiseProblem {
     /// The modes in the order of a sweep, by their number of rows.
     pub modes_by_size: Vec<usize>,
     pub scaling: ValueScaling,
+    /// Present if the likelihood is probit. The values of the entries are then latent values.
+    pub probit: Option<Probit>,
     pub update: Update,
     /// Number of tensor entries whose weight is not 0.
     pub training_count: usize,
@@ -159,6 +162,7 @@ impl RowwiseProblem {
             hyperpriors: (0..order).map(|n| hyperprior(&modes_by_size, n)).collect(),
             modes_by_size,
             scaling: settings.scaling,
+            probit: None,
             update: settings.update,
             training_count: tensor.values.len(),
             bias_damping: Vec::new(),

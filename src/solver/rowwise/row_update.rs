@@ -26,7 +26,7 @@ use crate::error::Result;
 use crate::kernel::{Noise, NormalEquations, PartialsScratch, cholesky_solve, cholesky_solve_pair};
 use crate::parallel::ThreadPool;
 use crate::progress::StopFlag;
-use crate::random::RandomStream;
+use crate::random::{RandomStream, hash_words};
 use crate::simd::{Level, padded_len};
 use crate::try_alloc::{try_to_vec, try_with_capacity, try_zeroed};
 
@@ -54,6 +54,11 @@ pub(super) struct StreamKey {
 }
 
 impl StreamKey {
+    /// Returns a word that identifies the streams of a row.
+    pub(super) fn stream_word(&self, row: u64) -> u64 {
+        hash_words(&[self.seed, self.purpose, self.sweep, self.target, row])
+    }
+
     pub(super) fn stream(&self, row: u64) -> RandomStream {
         RandomStream::new(&[self.seed, self.purpose, self.sweep, self.target, row])
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::holdout::HoldoutEntries;
 use super::noise_pilot::{NoisePilot, pilot_split, pilot_weights};
+use super::probit::Probit;
 use super::problem::{MatrixInput, ModePenalty, RowwiseProblem, Settings};
 use super::solver::RowwiseSolver;
 use super::state::SweepState;
@@ -13,7 +14,7 @@ use super::value_scaling::ValueScaling;
 use crate::error::{Error, Result};
 use crate::kernel::{CooSlices, CoreKind};
 use crate::model::{Model, NoiseFactors, PosteriorSamples};
-use crate::options::{Algorithm, Options, Penalty};
+use crate::options::{Algorithm, LikelihoodChoice, Options, Penalty};
 use crate::parallel::ThreadPool;
 use crate::solver::algorithm::{FitContext, InitialState, Origin, Purpose};
 use crate::solver::data::Data;
@@ -76,6 +77,15 @@ impl RowwiseSolver {
             }
             None => None,
         };
+        let probit_candidate = match context.purpose {
+            Purpose::Result if is_gibbs => probit_candidate(options, data, scaling)?,
+            _ => None,
+        };
+        let is_probit = match (origin, &model.samples) {
+            (Origin::Checkpoint, Some(samples)) => samples.link.is_some(),
+            _ => pilot.is_none() && options.likelihood == LikelihoodChoice::Probit,
+        };
+        problem.probit = probit_candidate.filter(|_| is_probit);
         problem.training_count -= pilot.as_ref().map_or(0, |p| p.holdout.csr.len());
         if has_biases {
             problem
@@ -122,7 +132,9 @@ impl RowwiseSolver {
             burn_in: is_gibbs.then_some(options.burn_in),
             entry_count: data.tensor.len(),
             pilot,
-            selection: None,
+            selections: Vec::new(),
+            probit_candidate,
+            likelihood: options.likelihood,
         };
         if is_gibbs {
             if !matches!(origin, Origin::Checkpoint) || model.samples.is_none() {
@@ -135,6 +147,10 @@ impl RowwiseSolver {
                     biases: try_copies(&solver.state.biases, "biases")?,
                     noise_ratio: 1.0,
                     noise_factors: NoiseFactors::default(),
+                    link: solver
+                        .problem
+                        .probit
+                        .map(|p| p.link(model.mean + scaling.offset, scaling.scale, model.range)),
                 });
             }
             solver.add_stored_samples(model, pool)?;
@@ -157,6 +173,25 @@ fn check_options(options: &Options) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Returns the probit likelihood if the tensor has exactly two values and the option allows it. The probit likelihood of
+/// other values is refused.
+fn probit_candidate(
+    options: &Options,
+    data: &Data,
+    scaling: ValueScaling,
+) -> Result<Option<Probit>> {
+    if options.likelihood == LikelihoodChoice::Gaussian {
+        return Ok(None);
+    }
+    let probit = Probit::of(data.tensor.list(), scaling)?;
+    if probit.is_none() && options.likelihood == LikelihoodChoice::Probit {
+        return Err(Error::argument(
+            "likelihood = probit: the tensor must have exactly two values, such as 0 and 1; use gaussian or auto",
+        ));
+    }
+    Ok(probit)
 }
 
 /// Groups the entries of tensor and matrices, and collects the penalties of rows.

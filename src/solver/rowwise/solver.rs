@@ -2,10 +2,12 @@
 
 use super::holdout::{HoldoutEntries, SquaredErrors};
 use super::noise_pilot::NoisePilot;
+use super::probit::Probit;
 use super::problem::RowwiseProblem;
 use super::state::{ConditionalMeans, Sweep, SweepState};
 use crate::error::Result;
 use crate::model::Model;
+use crate::options::LikelihoodChoice;
 use crate::parallel::ThreadPool;
 use crate::solver::algorithm::EvaluationSet;
 use crate::solver::observer::Selection;
@@ -23,8 +25,12 @@ pub(in crate::solver) struct RowwiseSolver {
     pub(super) entry_count: usize,
     /// Held-out entries of the pilot chain, which selects the noise model before the first sweep; `None` afterwards.
     pub(super) pilot: Option<NoisePilot>,
-    /// The noise model that the pilot chain selected, until it is reported.
-    pub(super) selection: Option<Selection>,
+    /// What the pilot chain selected, until it is reported.
+    pub(super) selections: Vec<Selection>,
+    /// The probit likelihood, if the tensor has exactly two values and the options allow it.
+    pub(super) probit_candidate: Option<Probit>,
+    /// The option of this name.
+    pub(super) likelihood: LikelihoodChoice,
 }
 
 impl RowwiseSolver {
@@ -129,7 +135,9 @@ impl RowwiseSolver {
         let Some(entries) = entries else {
             return Ok(f64::NAN);
         };
-        let errors = match entries.mean_prediction_errors(self.problem.scaling) {
+        let errors = match entries
+            .mean_prediction_errors(self.problem.scaling, self.problem.probit.as_ref())
+        {
             Some(errors) => errors,
             None => {
                 let measurement = self

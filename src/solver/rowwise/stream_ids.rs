@@ -19,6 +19,8 @@ pub const FOLD_IN: u64 = 206;
 pub const SPECTRAL: u64 = 207;
 /// The pilot chain that selects the noise variance, and the split of the training entries that it holds out.
 pub const NOISE_PILOT: u64 = 208;
+/// Latent values of two-valued entries.
+pub const LATENT_VALUES: u64 = 209;
 
 /// Added to the number of a matrix where other streams have the number of a mode.
 pub const FIRST_MATRIX: u64 = 1 << 16;

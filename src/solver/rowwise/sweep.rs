@@ -3,7 +3,8 @@
 use super::core_update::CoreUpdate;
 use super::data_term::{DataTerm, FullMatrixTerms};
 use super::gaussian_prior::GaussianPrior;
-use super::holdout::{HoldoutEntries, Measurement};
+use super::holdout::{HoldoutEntries, MeasureRequest, Measurement};
+use super::prediction_window::SampleValues;
 use super::problem::{RowwiseMatrix, RowwiseProblem};
 use super::row_update::{RowConditional, RowOutput, Shrinkage, StreamKey, update_rows};
 use super::state::{Sweep, SweepState};
@@ -21,7 +22,7 @@ impl RowwiseProblem {
     /// Updates everything once, from the smallest mode to the largest, then the core. If it is cancelled, model and state
     /// are unusable. Sweeps that are kept also sample biases for rows without tensor entries.
     pub(super) fn sweep(
-        &self,
+        &mut self,
         model: &mut Model,
         state: &mut SweepState,
         sweep: Sweep,
@@ -39,7 +40,8 @@ impl RowwiseProblem {
             matrix_weights[matrix.number] = matrix.weight * precision;
         }
         state.matrix_weights = matrix_weights;
-        for &n in &self.modes_by_size {
+        for n in self.modes_by_size.clone() {
+            self.sample_latent_values(n, model, state, number, n as u64, pool)?;
             self.update_mode(model, state, n, number, pool)?;
             if sweep.is_kept {
                 self.sample_cold_start_biases(model, state, n, number, pool)?;
@@ -48,9 +50,13 @@ impl RowwiseProblem {
                 self.update_columns(model, state, matrix, number, pool)?;
             }
         }
+        let mode = self.modes_by_size[0];
+        if self.core_sums.is_some() && has_factors {
+            let target = model.order() as u64;
+            self.sample_latent_values(mode, model, state, number, target, pool)?;
+        }
         if let Some(sums) = self.core_sums.as_ref().filter(|_| has_factors) {
             let _span = trace::span(SpanKind::Core);
-            let mode = self.modes_by_size[0];
             let update = CoreUpdate {
                 update: self.update,
                 noise_precision: state.noise_precision,
@@ -289,7 +295,34 @@ impl RowwiseProblem {
             has_bias: self.has_biases,
             full_matrix: None,
         };
-        entries.measure(&term, rows, biases, self.scaling, wants_predictions, pool)
+        let probit = self.probit;
+        let expected_value = |x: f64| probit.map_or(x, |p| p.expected_value(x, 0.0));
+        let request = MeasureRequest {
+            scaling: self.scaling,
+            expected_value: &expected_value,
+            wants_predictions,
+        };
+        entries.measure(&term, rows, biases, &request, pool)
+    }
+}
+
+impl RowwiseProblem {
+    /// Returns the values of the model for test or validation entries, from conditional means and from sampled rows.
+    pub(super) fn sample_values(
+        &self,
+        model: &Model,
+        state: &mut SweepState,
+        entries: &HoldoutEntries,
+        pool: &ThreadPool<'_>,
+    ) -> Result<SampleValues> {
+        let smoothed = self.measure(model, state, entries, true, pool)?;
+        let means = std::mem::take(&mut state.conditional_means);
+        let sampled = self.measure(model, state, entries, true, pool);
+        state.conditional_means = means;
+        Ok(SampleValues {
+            smoothed: smoothed.predictions,
+            sampled: sampled?.predictions,
+        })
     }
 }
 

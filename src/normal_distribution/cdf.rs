@@ -6,12 +6,12 @@ use std::f64::consts::{PI, TAU};
 const TAIL: f64 = 4.0;
 
 /// Returns the density of the standard normal distribution.
-pub(super) fn normal_density(z: f64) -> f64 {
+pub(crate) fn normal_density(z: f64) -> f64 {
     (-0.5 * z * z).exp() / TAU.sqrt()
 }
 
 /// Returns the probability of a value below `z`, with a relative error below 1e-11 also in the lower tail.
-pub(super) fn normal_cdf(z: f64) -> f64 {
+pub(crate) fn normal_cdf(z: f64) -> f64 {
     if z < -TAIL {
         lower_tail(z)
     } else if z > TAIL {
@@ -22,7 +22,7 @@ pub(super) fn normal_cdf(z: f64) -> f64 {
 }
 
 /// Returns the probability of a value between `a` and `b`, without cancellation in the upper tail.
-pub(super) fn normal_probability(a: f64, b: f64) -> f64 {
+pub(crate) fn normal_probability(a: f64, b: f64) -> f64 {
     let p = if a > 0.0 {
         normal_cdf(-a) - normal_cdf(-b)
     } else {
@@ -32,7 +32,7 @@ pub(super) fn normal_probability(a: f64, b: f64) -> f64 {
 }
 
 /// Returns the continuous ranked probability score of a standard normal forecast if `z` occurs.
-pub(super) fn normal_crps(z: f64) -> f64 {
+pub(crate) fn normal_crps(z: f64) -> f64 {
     z * (2.0 * normal_cdf(z) - 1.0) + 2.0 * normal_density(z) - 1.0 / PI.sqrt()
 }
 
@@ -57,7 +57,7 @@ fn lower_tail(z: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::predict::normal_quantile;
+    use crate::normal_distribution::normal_quantile;
 
     #[test]
     fn probabilities_match_known_values() {

@@ -3,6 +3,7 @@
 /// Returns the quantile of the standard normal distribution, the inverse of its distribution function, for 0 < p < 1.
 ///
 /// Rational approximation by P. J. Acklam (2003) with a relative error below 1.15e-9.
+#[inline]
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     /// The probability below which the tail approximation is used.
     const TAIL: f64 = 0.02425;

@@ -1,0 +1,108 @@
+//! Selection of the likelihood of two-valued tensors by the pilot chain.
+//!
+//! After the noise of the Gaussian likelihood is chosen, the pilot chain continues from the state of its first sweeps with the
+//! probit likelihood, which has no noise to choose; with biases alone if the choice was so. Probit is kept if it predicts the
+//! held-out entries better.
+
+use super::noise_model::NoiseModel;
+use super::noise_pilot::NoisePilot;
+use super::noise_selection::NoiseChoice;
+use super::prediction_window::PredictionWindow;
+use super::probit::Probit;
+use super::solver::RowwiseSolver;
+use super::state::ConditionalMeans;
+use super::two_value_errors::TwoValueErrors;
+use crate::error::Result;
+use crate::model::Model;
+use crate::options::LikelihoodChoice;
+use crate::parallel::ThreadPool;
+use crate::solver::observer::Selection;
+
+/// Number of sweeps with the probit likelihood, and how many of the last of them predict held-out entries.
+const SWEEPS: u64 = 24;
+const WINDOW: u64 = 16;
+
+/// Probit may have a squared error that is larger by this factor if its log loss is smaller. The error of the short chain is larger
+/// than that of the fit by about this much (docs/notes/accuracy.md).
+const SQUARED_ERROR_TOLERANCE: f64 = 1.01;
+
+impl RowwiseSolver {
+    /// Chooses the likelihood, given the choice of the noise with the Gaussian likelihood and its errors. The state of the
+    /// chain is then that of the chosen likelihood.
+    pub(super) fn choose_likelihood(
+        &mut self,
+        pilot: &NoisePilot,
+        probit: Probit,
+        (gaussian, gaussian_errors): (NoiseChoice, TwoValueErrors),
+        model: &mut Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<(NoiseModel, Vec<Selection>)> {
+        let (state, biases) = (model.snapshot()?, self.state.biases.clone());
+        let noise = NoiseModel {
+            has_biases_only: gaussian.noise.has_biases_only,
+            ..NoiseModel::default()
+        };
+        self.state.noise = noise;
+        self.state.pilot_variance = None;
+        self.problem.probit = Some(probit);
+        let errors = self.probit_errors(pilot, probit, gaussian.last_sweep, model, pool);
+        let is_kept = |errors: &TwoValueErrors| {
+            self.likelihood == LikelihoodChoice::Probit || errors.is_better_than(&gaussian_errors)
+        };
+        let is_probit = errors.as_ref().is_ok_and(is_kept);
+        self.state.conditional_means = ConditionalMeans::default();
+        self.state.noise = NoiseModel::default();
+        if !is_probit {
+            self.problem.probit = None;
+            self.problem.restore_values(probit);
+            model.restore(&state)?;
+            self.state.biases = biases;
+        }
+        let errors = errors?;
+        let scale = self.problem.scaling.scale;
+        let describe = |e: &TwoValueErrors| {
+            let rmse = scale * e.squared_error.sqrt();
+            format!("RMSE {rmse:.4}, log loss {:.4}", e.log_loss)
+        };
+        let [of_probit, of_gaussian] = [&errors, &gaussian_errors].map(describe);
+        let selection = |text: String| Selection::new("likelihood", text);
+        if is_probit {
+            let factors = match noise.has_biases_only {
+                true => " with biases alone",
+                false => "",
+            };
+            let text = format!("probit{factors} (held-out {of_probit}; gaussian {of_gaussian})");
+            return Ok((noise, vec![selection(text)]));
+        }
+        let text = format!("gaussian (held-out {of_gaussian}; probit {of_probit})");
+        let noise_selection = gaussian.selection();
+        Ok((gaussian.noise, vec![selection(text), noise_selection]))
+    }
+
+    /// Continues the chain with the probit likelihood after sweep `last_sweep`, and returns its errors on held-out entries.
+    fn probit_errors(
+        &mut self,
+        pilot: &NoisePilot,
+        probit: Probit,
+        last_sweep: u64,
+        model: &mut Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<TwoValueErrors> {
+        let mut window = PredictionWindow::default();
+        for number in 1..=SWEEPS {
+            self.pilot_sweep(last_sweep + number, model, pool)?;
+            if number > SWEEPS - WINDOW {
+                self.add_to_window(&mut window, pilot, model, pool)?;
+            }
+        }
+        Ok(window.two_value_errors(&pilot.holdout.csr, &probit, true))
+    }
+}
+
+impl TwoValueErrors {
+    /// Returns whether these errors of probit are better than those of the Gaussian likelihood.
+    fn is_better_than(&self, gaussian: &TwoValueErrors) -> bool {
+        let limit = SQUARED_ERROR_TOLERANCE * gaussian.squared_error;
+        self.log_loss < gaussian.log_loss && self.squared_error < limit
+    }
+}
