@@ -92,21 +92,25 @@ pub(super) struct AlgorithmState {
 /// State of `blocked` between two epochs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BlockedState {
-    /// Number of partial passes of the next epoch. Replicas are merged at least once per pass.
+    /// Number of partial passes of the next epoch, if that many are possible. Replicas are merged at least once per pass.
     pub passes_per_epoch: u64,
     /// Mean squared error of the last pass.
     pub last_pass_error: f64,
     /// Divergence of the replicas in the last pass, as a fraction of it.
     pub last_pass_divergence: f64,
+    /// Fraction of an epoch between two measurements of the curvature.
+    pub curvature_interval: f64,
 }
 
 impl Default for BlockedState {
-    /// Returns the state before the first epoch. Replicas diverge fastest at the start, so there are many passes.
+    /// Returns the state before the first epoch. Replicas diverge fastest at the start, and the curvature changes fastest, so
+    /// both intervals begin with their shortest length.
     fn default() -> Self {
         BlockedState {
-            passes_per_epoch: 16,
+            passes_per_epoch: u64::MAX,
             last_pass_error: f64::INFINITY,
             last_pass_divergence: 0.0,
+            curvature_interval: 0.0,
         }
     }
 }

@@ -51,7 +51,7 @@ impl Progress {
     }
 
     /// Returns all fields under their names in a checkpoint.
-    fn fields(&mut self) -> [(&'static str, Field<'_>); 16] {
+    fn fields(&mut self) -> [(&'static str, Field<'_>); 17] {
         let AlgorithmState { blocked, noise } = &mut self.algorithm;
         [
             ("epoch", Field::Integer(&mut self.epoch)),
@@ -68,6 +68,10 @@ impl Progress {
             (
                 "pass_divergence",
                 Field::Real(&mut blocked.last_pass_divergence),
+            ),
+            (
+                "curvature_interval",
+                Field::Real(&mut blocked.curvature_interval),
             ),
             ("noise_ratio", Field::Real(&mut noise.variance_ratio)),
             ("interval_ratio", Field::Real(&mut noise.interval_ratio)),
@@ -186,8 +190,9 @@ const CHANGEABLE_OPTIONS: [&str; 7] = [
 const OPTIONS_ADDED_LATER: [&str; 3] = ["burn_in", "valid_fraction", "likelihood"];
 
 /// Fields that checkpoints of earlier versions lack and whose defaults suit a fit that is resumed from them.
-const FIELDS_ADDED_LATER: [&str; 4] = [
+const FIELDS_ADDED_LATER: [&str; 5] = [
     "pass_divergence",
+    "curvature_interval",
     "noise_ratio",
     "interval_ratio",
     "biases_only",

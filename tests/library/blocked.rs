@@ -7,7 +7,7 @@ use crate::common::planted::{fit_planted, generate_planted, paper_options, param
 use crate::common::random_problem::{MatrixColumns, RandomTensor};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
-use s3cmtf::options::{Algorithm, ModelKind, Options, Penalty};
+use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options, Penalty};
 use s3cmtf::problem::Problem;
 use s3cmtf::simd::Level;
 use s3cmtf::solver::{FitInput, fit};
@@ -119,10 +119,16 @@ fn batched_updates_reach_the_error_of_per_entry_updates() {
         ones_fraction: None,
         group_fraction: None,
     }];
-    let data = generate_planted("blocked", &g);
-    for model in [ModelKind::Tucker, ModelKind::Cp] {
+    // From random starts, CP ends in local minima, and a comparison of those says nothing.
+    let cases = [
+        (ModelKind::Tucker, Initialization::Normal),
+        (ModelKind::Cp, Options::default().start),
+    ];
+    for (model, start) in cases {
+        g.model = model;
+        let data = generate_planted("blocked", &g);
         let mut o = paper_options(&[4]);
-        o.model = model;
+        (o.model, o.start) = (model, start);
         o.eta = Some(0.01);
         let mut errors = Vec::new();
         for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
@@ -130,6 +136,7 @@ fn batched_updates_reach_the_error_of_per_entry_updates() {
             errors.push(fit_planted(&data, &o, true).1.test_rmse);
         }
         assert!(errors[0] < 1.005 * errors[1], "{model:?}: {errors:?}");
+        assert!(errors[0] < 0.33, "{model:?}: {errors:?}");
     }
 }
 

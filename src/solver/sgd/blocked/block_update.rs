@@ -83,7 +83,7 @@ impl PassContext<'_> {
         });
         let parts = &mut parts[..modes.len()];
         // Matrices come before or after the tensor at random.
-        let matrices_first = splitmix64(self.epoch.stream_key ^ block as u64) & 1 == 1;
+        let matrices_first = splitmix64(self.segment.stream_key ^ block as u64) & 1 == 1;
         if matrices_first {
             self.update_block_matrices(block, replicas, parts, scratch)?;
         }
@@ -99,7 +99,7 @@ impl PassContext<'_> {
         let modes = replicas.modes.iter();
         let modes = modes.map(|mode| mode.as_ref().map(|replica| &replica.rows[..]));
         scratch.sample.predict(
-            &self.epoch.divergence_sample,
+            &self.segment.divergence_sample,
             &replicas.core.rows,
             modes,
             self.stop,
@@ -135,13 +135,13 @@ impl PassContext<'_> {
             None => RowsMut::none(),
         });
         let settings = BlockUpdateSettings {
-            core_eta: self.epoch.core_eta,
+            core_eta: self.segment.core_eta,
             batch_len: limit.batch_len(),
             max_batch_len: limit.max_len(),
-            curvature_direction: &self.epoch.fiber_steepest.direction,
+            curvature_direction: &self.segment.fiber_steepest.direction,
             curvature: limit.steepness(),
             batch_range: self.pass.batch_range(),
-            ..self.kernel_settings(1.0, &self.epoch.penalties, &self.epoch.prior_means)
+            ..self.kernel_settings(1.0, &self.segment.penalties, &self.segment.prior_means)
         };
         replicas.squared_error += kernel::update_block(
             block,
@@ -251,7 +251,7 @@ impl PassContext<'_> {
         let row_penalty = &self.inputs.data.matrix_row_penalty[data.mode];
         let penalties: [&[f32]; 2] = [row_penalty, &data.column_penalty];
         let prior_means: [&[f32]; 2] = [&self.inputs.data.prior_means[data.mode], &data.prior_mean];
-        let limit = &self.epoch.matrix_batch_limits[m];
+        let limit = &self.segment.matrix_batch_limits[m];
         let settings = BlockUpdateSettings {
             batch_len: limit.max_len,
             max_batch_len: limit.max_len,
@@ -262,7 +262,7 @@ impl PassContext<'_> {
         };
         kernel::update_block(
             block,
-            &self.epoch.matrix_layouts[m],
+            &self.segment.matrix_layouts[m],
             &mut [],
             rows,
             &settings,
@@ -293,10 +293,10 @@ impl PassContext<'_> {
         };
         let core = &replicas.core.rows;
         let curvature =
-            sample.block_curvature(&self.epoch.divergence_sample, block, core, row, self.stop);
-        let steepness = curvature.fiber_row * self.epoch.fiber_steepest.fraction;
-        let eta = f64::from(self.epoch.eta);
-        let core_eta = f64::from(self.epoch.core_eta);
+            sample.block_curvature(&self.segment.divergence_sample, block, core, row, self.stop);
+        let steepness = curvature.fiber_row * self.segment.fiber_steepest.fraction;
+        let eta = f64::from(self.segment.eta);
+        let core_eta = f64::from(self.segment.core_eta);
         let eta_curvature = eta * (curvature.fiber_row - steepness) + core_eta * curvature.core;
         let max_len = max_batch_len(eta_curvature, eta * steepness);
         limit.set(max_len, steepness as f32);

@@ -87,7 +87,7 @@ impl PassContext<'_> {
             }
             if task == 0 {
                 let entries = runner.entry_counts(group);
-                let factors = self.epoch.core_merge_factors(self.inputs.data, entries);
+                let factors = self.segment.core_merge_factors(self.inputs.data, entries);
                 *lock_ignoring_poison(&runner.core_merge_factors) = factors;
             }
             let _span = trace::span(SpanKind::Block);
@@ -99,9 +99,9 @@ impl PassContext<'_> {
             let mut mode_rows: [RowsMut<'_>; MAX_ORDER] =
                 array::from_fn(|_| modes.next().unwrap_or_else(RowsMut::none));
             let settings = BlockUpdateSettings {
-                core_eta: self.epoch.core_eta,
-                core_update_interval: self.epoch.core_update_period,
-                ..self.kernel_settings(1.0, &self.epoch.penalties, &self.epoch.prior_means)
+                core_eta: self.segment.core_eta,
+                core_update_interval: self.segment.core_update_period,
+                ..self.kernel_settings(1.0, &self.segment.penalties, &self.segment.prior_means)
             };
             let squared_error = kernel::update_block(
                 block,

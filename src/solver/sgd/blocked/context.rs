@@ -1,16 +1,17 @@
 //! A partial pass and its inputs, as all threads see them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::batch_limit::TensorBatchLimit;
 use super::class_groups::ClassGroup;
-use super::epoch_settings::EpochSettings;
 use super::fit_inputs::FitInputs;
 use super::merge_interval::{ENTRIES_PER_MEASUREMENT, UNITS_PER_BLOCK};
 use super::parameters::Parameters;
 use super::replica_divergence::SampleKernel;
 use super::replicas::BlockReplicas;
 use super::row_merge::DeltaWeights;
+use super::segment_settings::SegmentSettings;
 use super::strata::Stratum;
 use super::task_order::RoundTasks;
 use crate::kernel::{BlockScratch, BlockUpdateSettings, CoreLayout, ExclusiveCells, MAX_BATCH_LEN};
@@ -20,8 +21,10 @@ use crate::simd::AlignedVec;
 use crate::solver::stream_ids;
 
 /// A pass over all strata that processes a fraction of the entries of each block.
-#[derive(Default)]
-pub(super) struct PartialPass {
+pub(super) struct PartialPass<'a> {
+    pub settings: Arc<SegmentSettings<'a>>,
+    /// The unit at which its segment ends.
+    pub segment_end: usize,
     /// The entries of each block, out of [`UNITS_PER_BLOCK`].
     pub units: Range<usize>,
     pub strata: Vec<Stratum>,
@@ -35,7 +38,7 @@ pub(super) struct PartialPass {
     pub merges_per_measurement: usize,
 }
 
-impl PartialPass {
+impl PartialPass<'_> {
     /// Returns the fraction of all entries.
     pub(super) fn fraction(&self) -> f64 {
         self.units.len() as f64 / UNITS_PER_BLOCK as f64
@@ -67,8 +70,8 @@ pub(super) struct PassContext<'a> {
     pub parameters: &'a Parameters<'a>,
     /// For each block of a stratum, its replicas.
     pub replicas: &'a ExclusiveCells<BlockReplicas>,
-    pub epoch: &'a EpochSettings<'a>,
-    pub pass: &'a PartialPass,
+    pub segment: &'a SegmentSettings<'a>,
+    pub pass: &'a PartialPass<'a>,
     pub tasks: &'a RoundTasks,
     /// For each tensor block, the batches that it can have.
     pub batch_limits: &'a [TensorBatchLimit],
@@ -94,9 +97,9 @@ impl PassContext<'_> {
     ) -> BlockUpdateSettings<'a> {
         BlockUpdateSettings {
             level: self.inputs.level,
-            eta: self.epoch.eta,
+            eta: self.segment.eta,
             loss_weight: weight,
-            regularizer: self.epoch.regularizer,
+            regularizer: self.segment.regularizer,
             core_eta: 0.0,
             core_update_interval: 1,
             penalties,
@@ -116,7 +119,7 @@ impl PassContext<'_> {
             return DeltaWeights::Equal;
         }
         let merge = (self.pass.units.start * self.pass.strata.len() + position) as u64;
-        let first = splitmix64(self.epoch.stream_key ^ merge) % self.replicas.len() as u64;
+        let first = splitmix64(self.segment.stream_key ^ merge) % self.replicas.len() as u64;
         DeltaWeights::Sequential {
             first: first as usize,
         }
@@ -135,7 +138,7 @@ impl PassContext<'_> {
     fn stream_id(&self, component: usize, block: usize) -> [u64; 4] {
         [
             self.inputs.options.seed ^ stream_ids::BLOCK,
-            self.epoch.stream_key,
+            self.segment.stream_key,
             component as u64,
             block as u64,
         ]

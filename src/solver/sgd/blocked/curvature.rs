@@ -1,21 +1,25 @@
-//! Measures the curvature of the loss at the start of an epoch, on a sample of entries.
+//! Measures the curvature of the loss on a sample of entries.
 //!
 //! The curvature of a row of a mode is the second moment of the partial derivatives of the prediction by the row. That of
 //! a column of a matrix is the second moment of the rows. That of the core is the second moment of the outer products of
 //! rows, approximated by the product of the second moments of the modes.
 
 use super::curvature_basis::{CURVATURE_SAFETY_FACTOR, CurvatureBasis};
-use super::entry_sample::sample_entries;
+use super::entry_sample::{SampledEntry, sample_entries};
+use super::parameters::Parameters;
+use super::replica_divergence::SampleKernel;
 use crate::error::Result;
-use crate::kernel::{CoreKind, Method, TensorKernel};
+use crate::kernel::{CoreKind, CoreLayout, CoreShape};
 use crate::linalg::{Eigen, JacobiTolerance, jacobi};
-use crate::model::Model;
-use crate::parallel::ThreadPool;
+use crate::progress::StopFlag;
 use crate::simd::Level;
-use crate::solver::data::Data;
+use crate::solver::data::{Data, MatrixData};
 
 /// Number of sampled entries, and of sampled rows for the columns of a matrix.
 const SAMPLE_SIZE: usize = 256;
+
+/// Number of chunks of the sample. Their sums are added in a fixed order, whichever thread computes them.
+pub(super) const SAMPLE_CHUNKS: usize = 16;
 
 /// Largest rank for which eigenvectors are computed. Beyond, the directions are the coordinate axes.
 const MAX_EIGEN_RANK: usize = 64;
@@ -41,79 +45,159 @@ pub(super) struct Curvature {
     pub core: Vec<CurvatureBasis>,
 }
 
-impl Curvature {
-    pub(super) fn measure(
-        model: &Model,
+/// The sampled entries and matrix rows. They are divided into chunks, which different threads can measure.
+pub(super) struct CurvatureSample {
+    entries: Vec<SampledEntry>,
+    /// The shape of the core with its modes in `mode_order`.
+    shape: CoreShape,
+    /// The modes in the order of the core's layout during an epoch: the fiber mode first.
+    mode_order: Vec<usize>,
+}
+
+/// Second moments of a part of the sample, from which the curvature follows.
+#[derive(Default)]
+pub(super) struct CurvatureMoments {
+    rows: Vec<SecondMoments>,
+    columns: Vec<SecondMoments>,
+    core: Vec<SecondMoments>,
+}
+
+impl CurvatureSample {
+    /// Samples the entries of `data`. `layout` is that of the tensor, `shape` the shape of the model.
+    pub(super) fn new(data: &Data, layout: &CoreLayout, shape: &CoreShape) -> CurvatureSample {
+        let mode_order = layout.mode_order();
+        let ranks: Vec<usize> = mode_order.iter().map(|&n| shape.ranks()[n]).collect();
+        CurvatureSample {
+            entries: sample_entries(data.tensor.blocks(), shape.order(), SAMPLE_SIZE),
+            shape: CoreShape::new(shape.kind(), &ranks),
+            mode_order,
+        }
+    }
+
+    /// Returns a kernel for sampled entries.
+    pub(super) fn kernel(&self, level: Level) -> Result<SampleKernel> {
+        SampleKernel::new(&self.shape, level)
+    }
+
+    /// Returns the moments of one of [`SAMPLE_CHUNKS`] chunks, with the current parameters. The result is incomplete if `stop`
+    /// is requested.
+    pub(super) fn moments(
+        &self,
+        chunk: usize,
         data: &Data,
-        level: Level,
-        pool: &ThreadPool<'_>,
-    ) -> Result<Curvature> {
-        let shape = &model.shape;
-        let order = shape.order();
-        let mut kernel = TensorKernel::new(shape, Method::Shared(level))?;
-        let mut rows = vec![0.0; shape.rows_len()];
-        let mut partials = rows.clone();
-        let mut row_moments: Vec<SecondMoments> = shape
-            .ranks()
-            .iter()
-            .map(|&j| SecondMoments::new(j))
-            .collect();
-        let mut core_moments = match shape.kind() {
-            CoreKind::Full => row_moments.clone(),
-            CoreKind::Diagonal => vec![SecondMoments::new(shape.ranks()[0])],
+        parameters: &Parameters<'_>,
+        kernel: &mut SampleKernel,
+        stop: &StopFlag,
+    ) -> CurvatureMoments {
+        let part = |len: usize| chunk * len / SAMPLE_CHUNKS..(chunk + 1) * len / SAMPLE_CHUNKS;
+        let factors: Vec<_> = parameters.factors.iter().map(|f| f.borrow_all()).collect();
+        let row = |n: usize, row: usize| {
+            let stride = parameters.factors[n].stride();
+            &factors[n].rows()[row * stride..][..stride]
         };
-        for entry in sample_entries(data.tensor.blocks(), order, SAMPLE_SIZE) {
-            pool.check_cancelled()?;
-            let weight = entry.weight;
-            for (n, &row) in entry.rows.iter().enumerate() {
-                let row = model.modes[n].factor.padded_row(row as usize);
-                rows[shape.row(n)].copy_from_slice(row);
+        let core = parameters.core.borrow_all();
+        let shape = &self.shape;
+        let rank_of_mode = |n: usize| {
+            let position = self.mode_order.iter().position(|&m| m == n);
+            shape.ranks()[position.expect("every mode is in the order")]
+        };
+        let of_modes: Vec<SecondMoments> = (0..shape.order())
+            .map(|n| SecondMoments::new(rank_of_mode(n)))
+            .collect();
+        let mut moments = CurvatureMoments {
+            core: match shape.kind() {
+                CoreKind::Full => of_modes.clone(),
+                CoreKind::Diagonal => vec![SecondMoments::new(shape.ranks()[0])],
+            },
+            rows: of_modes,
+            columns: Vec::new(),
+        };
+        for entry in &self.entries[part(self.entries.len())] {
+            if stop.requested() {
+                break;
             }
-            kernel.gradients(&model.core, &rows, &mut partials);
-            for (n, m) in row_moments.iter_mut().enumerate() {
-                m.add(&partials[shape.row(n)], weight);
+            let weight = entry.weight;
+            let (rows, partials) = kernel.gradients(core.rows(), |k| {
+                let n = self.mode_order[k];
+                row(n, entry.rows[n] as usize)
+            });
+            for (k, &n) in self.mode_order.iter().enumerate() {
+                moments.rows[n].add(&partials[shape.row(k)], weight);
             }
             match shape.kind() {
                 CoreKind::Full => {
-                    // The product of the moments contains the weight once.
-                    for (n, m) in core_moments.iter_mut().enumerate() {
-                        m.add(&rows[shape.row(n)], if n == 0 { weight } else { 1.0 });
+                    for (k, &n) in self.mode_order.iter().enumerate() {
+                        // The product of the moments contains the weight once.
+                        let weight = if n == 0 { weight } else { 1.0 };
+                        moments.core[n].add(&rows[shape.row(k)], weight);
                     }
                 }
                 CoreKind::Diagonal => {
-                    let j = shape.ranks()[0];
-                    let product: Vec<f32> = (0..j)
-                        .map(|k| (0..order).map(|n| rows[shape.row(n)][k]).product())
-                        .collect();
-                    core_moments[0].add(&product, weight);
+                    let product =
+                        |j: usize| (0..shape.order()).map(|k| rows[shape.row(k)][j]).product();
+                    let product: Vec<f32> = (0..shape.ranks()[0]).map(product).collect();
+                    moments.core[0].add(&product, weight);
                 }
             }
         }
-        let columns = data.matrices.iter().map(|m| {
-            // The mean row behind the factor's rows is no parameter.
-            let mode = &model.modes[m.mode];
-            let row_count = mode.rows.len();
-            let n = row_count.min(SAMPLE_SIZE);
-            let mut moments = SecondMoments::new(m.rank);
-            for k in 0..n {
-                pool.check_cancelled()?;
-                moments.add(mode.factor.row(k * row_count / n), 1.0);
+        moments.columns = data
+            .matrices
+            .iter()
+            .map(|m| {
+                // The mean row behind the factor's rows is no parameter.
+                let row_count = parameters.factors[m.mode].partition().row_count();
+                let n = row_count.min(SAMPLE_SIZE);
+                let mut moments = SecondMoments::new(m.rank);
+                for k in part(n) {
+                    moments.add(row(m.mode, k * row_count / n), 1.0);
+                }
+                moments
+            })
+            .collect();
+        moments
+    }
+}
+
+impl Curvature {
+    /// Returns the curvature that follows from the moments of all chunks of a sample.
+    pub(super) fn new<'a>(
+        sample: &CurvatureSample,
+        chunks: impl Iterator<Item = &'a CurvatureMoments> + Clone,
+        data: &Data,
+        level: Level,
+    ) -> Result<Curvature> {
+        let kind = sample.shape.kind();
+        let sum = |of: &dyn Fn(&CurvatureMoments) -> &SecondMoments| {
+            let mut sum: Option<SecondMoments> = None;
+            for chunk in chunks.clone() {
+                match &mut sum {
+                    Some(sum) => sum.add_moments(of(chunk)),
+                    None => sum = Some(of(chunk).clone()),
+                }
             }
-            let with_eigenvectors =
-                shape.kind() == CoreKind::Full || m.rank <= MAX_EIGEN_RANK_DIAGONAL;
-            let weight = f64::from(m.weight) * m.mean_weight;
-            moments.basis(level, weight, with_eigenvectors, pool)
-        });
-        let with_eigenvectors =
-            shape.kind() == CoreKind::Full || shape.ranks()[0] <= MAX_EIGEN_RANK_DIAGONAL;
-        let bases = |moments: &[SecondMoments]| -> Result<Vec<CurvatureBasis>> {
-            let basis = |m: &SecondMoments| m.basis(level, 1.0, with_eigenvectors, pool);
-            moments.iter().map(basis).collect()
+            sum.expect("a sample has chunks")
         };
+        let basis = |moments: SecondMoments, weight: f64| {
+            let with_eigenvectors =
+                kind == CoreKind::Full || moments.rank <= MAX_EIGEN_RANK_DIAGONAL;
+            moments.basis(level, weight, with_eigenvectors)
+        };
+        let order = sample.shape.order();
+        let core_bases = match kind {
+            CoreKind::Full => order,
+            CoreKind::Diagonal => 1,
+        };
+        let weight = |m: &MatrixData| f64::from(m.weight) * m.mean_weight;
+        let columns = data.matrices.iter().enumerate();
+        let columns = columns.map(|(m, matrix)| basis(sum(&|c| &c.columns[m]), weight(matrix)));
         Ok(Curvature {
             columns: columns.collect::<Result<_>>()?,
-            rows: bases(&row_moments)?,
-            core: bases(&core_moments)?,
+            rows: (0..order)
+                .map(|n| basis(sum(&|c| &c.rows[n]), 1.0))
+                .collect::<Result<_>>()?,
+            core: (0..core_bases)
+                .map(|n| basis(sum(&|c| &c.core[n]), 1.0))
+                .collect::<Result<_>>()?,
         })
     }
 }
@@ -146,15 +230,17 @@ impl SecondMoments {
         self.count += 1.0;
     }
 
+    fn add_moments(&mut self, other: &SecondMoments) {
+        self.sums
+            .iter_mut()
+            .zip(&other.sums)
+            .for_each(|(s, x)| *s += x);
+        self.count += other.count;
+    }
+
     /// Returns the eigenvectors of the mean with their eigenvalues, both times `weight`, or the coordinate axes with upper
     /// bounds of the curvature.
-    fn basis(
-        &self,
-        level: Level,
-        weight: f64,
-        with_eigenvectors: bool,
-        pool: &ThreadPool<'_>,
-    ) -> Result<CurvatureBasis> {
+    fn basis(&self, level: Level, weight: f64, with_eigenvectors: bool) -> Result<CurvatureBasis> {
         let scale = weight / self.count.max(1.0);
         let finite = self.sums.iter().all(|x| x.is_finite());
         if self.rank > MAX_EIGEN_RANK || !with_eigenvectors || !finite {
@@ -169,12 +255,7 @@ impl SecondMoments {
             let curvature = rows.map(bound).collect();
             return Ok(CurvatureBasis::new(level, Vec::new(), curvature));
         }
-        let Eigen { values, vectors } = jacobi(
-            self.rank,
-            self.sums.clone(),
-            EIGEN_TOLERANCE,
-            pool.monitor(),
-        )?;
+        let Eigen { values, vectors } = jacobi(self.rank, self.sums.clone(), EIGEN_TOLERANCE, &())?;
         let curvature = values.iter().map(|v| (v.max(0.0) * scale) as f32);
         Ok(CurvatureBasis::new(
             level,

@@ -14,7 +14,7 @@
 //! (1 - exp(-eta c n)) / (1 - exp(-eta c m)) divided by the number of blocks: the progress of n sequential updates, divided by
 //! the summed progress of the blocks ([`merge_factor`]).
 //!
-//! The weights assume a fixed curvature. It is measured at the start of an epoch and multiplied by a safety factor
+//! The weights assume a fixed curvature. It is measured at the start of a segment and multiplied by a safety factor
 //! ([`CURVATURE_SAFETY_FACTOR`]): the weight of the last block is 1 in any case, so too high a curvature cannot make a merge
 //! overshoot, too low a curvature can.
 
@@ -102,6 +102,30 @@ impl CurvatureBasis {
             curvature,
             rotation,
         }
+    }
+
+    /// Returns direction `k`.
+    pub(super) fn direction(&self, k: usize) -> Vec<f32> {
+        match self.directions.is_empty() {
+            true => (0..self.rank)
+                .map(|j| f32::from(u8::from(j == k)))
+                .collect(),
+            false => self.directions[k * self.rank..][..self.rank].to_vec(),
+        }
+    }
+
+    /// Returns the curvature along a unit vector.
+    pub(super) fn along(&self, vector: &[f32]) -> f64 {
+        let term = |(k, &c): (usize, &f32)| {
+            let component = if self.directions.is_empty() {
+                vector[k]
+            } else {
+                let direction = &self.directions[k * self.rank..][..self.rank];
+                direction.iter().zip(vector).map(|(a, b)| a * b).sum()
+            };
+            f64::from(c * component * component)
+        };
+        self.curvature.iter().enumerate().map(term).sum()
     }
 
     /// Returns the direction of the highest curvature.

@@ -116,7 +116,7 @@ impl PassContext<'_> {
         weights: DeltaWeights,
     ) {
         let (parameters, data) = (self.parameters, self.inputs.data);
-        let curvature = &self.epoch.curvature;
+        let curvature = &self.segment.curvature;
         let (rows, basis, penalties) = match target {
             MergeTarget::Core => unreachable!("the core has no rows"),
             MergeTarget::Mode(n) => (
@@ -130,7 +130,7 @@ impl PassContext<'_> {
                 &data.matrices[m].column_penalty,
             ),
         };
-        let eta = self.epoch.eta * self.pass.fraction() as f32;
+        let eta = self.segment.eta * self.pass.fraction() as f32;
         let mut guard = rows.borrow_part_mut(part);
         let mut merge = RowMerge::new(self.inputs.level, basis, eta, weights);
         for &row in rows.partition().rows_of(part) {
@@ -177,7 +177,9 @@ impl PassContext<'_> {
     pub(super) fn update_core(&self, delta: &mut Vec<f32>, factors: &[f32]) {
         let rows = &self.parameters.core;
         let (stride, partition) = (rows.stride(), rows.partition());
-        self.epoch.core_merge.merge(delta, &mut Vec::new(), factors);
+        self.segment
+            .core_merge
+            .merge(delta, &mut Vec::new(), factors);
         for part in 0..partition.part_count() {
             let mut guard = rows.borrow_part_mut(part);
             for &slab in partition.rows_of(part) {
@@ -191,7 +193,7 @@ impl PassContext<'_> {
     #[inline]
     fn add_delta(&self, row: &mut [f32], delta: &[f32]) {
         let delta = &delta[..row.len()];
-        let regularizer = self.epoch.regularizer;
+        let regularizer = self.segment.regularizer;
         for j in 0..row.len() {
             row[j] = regularizer.bounded(row[j] + delta[j]);
         }

@@ -70,6 +70,8 @@ pub(in crate::solver) struct MergeInterval {
     pub last_error: f64,
     /// Divergence of the replicas in the last pass, as a fraction of the mean squared error.
     pub last_divergence: f64,
+    /// Units between two measurements of the curvature.
+    pub curvature_units: f64,
 }
 
 impl From<BlockedState> for MergeInterval {
@@ -78,6 +80,7 @@ impl From<BlockedState> for MergeInterval {
             passes_per_epoch: state.passes_per_epoch as usize,
             last_error: state.last_pass_error,
             last_divergence: state.last_pass_divergence,
+            curvature_units: state.curvature_interval * UNITS_PER_BLOCK as f64,
         }
     }
 }
@@ -88,6 +91,7 @@ impl From<MergeInterval> for BlockedState {
             passes_per_epoch: interval.passes_per_epoch as u64,
             last_pass_error: interval.last_error,
             last_pass_divergence: interval.last_divergence,
+            curvature_interval: interval.curvature_units / UNITS_PER_BLOCK as f64,
         }
     }
 }

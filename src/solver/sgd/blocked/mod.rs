@@ -16,6 +16,8 @@
 //!   or that of one block (`curvature`, `curvature_basis`).
 //! - An *epoch* is one or more *partial passes* over all strata (`pass`). The more replicas diverge, the more passes there are, and
 //!   the shorter is the interval between merges (`merge_interval`, `replica_divergence`).
+//! - The curvature is measured again after one or more passes, a *segment*. The faster it grows, the shorter are segments
+//!   (`curvature_interval`).
 //! - If hardly any two entries share a row, entries are in *conflict-free classes* instead of blocks: only the core is
 //!   replicated, and a stratum is a group of blocks of one class (`class_groups`, `class_update`).
 //!
@@ -44,7 +46,7 @@
 //! parameters.
 //!
 //! # Where to start
-//! `epoch.rs` has the loop of a thread, `block_update.rs` the SGD updates of a block, `merge.rs` the merge. `algorithm.rs` is
+//! `epoch_run.rs` has the loop of a thread, `block_update.rs` the SGD updates of a block, `merge.rs` the merge. `algorithm.rs` is
 //! the interface to the driver.
 
 mod algorithm;
@@ -57,10 +59,12 @@ mod context;
 mod core_merge;
 mod curvature;
 mod curvature_basis;
+mod curvature_interval;
 mod cut_search;
 mod entry_sample;
 mod epoch;
-mod epoch_settings;
+mod epoch_arguments;
+mod epoch_run;
 mod fit_inputs;
 mod merge;
 mod merge_interval;
@@ -70,6 +74,7 @@ mod plan;
 mod replica_divergence;
 mod replicas;
 mod row_merge;
+mod segment_settings;
 mod strata;
 mod task_order;
 mod tree_reduce;

@@ -1,12 +1,15 @@
 //! The partial passes of an epoch.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::class_groups::groups_of_pass;
 use super::context::PartialPass;
 use super::curvature_basis::EntryCounts;
-use super::epoch_settings::EpochSettings;
 use super::fit_inputs::FitInputs;
 use super::merge_interval::{ENTRIES_PER_MEASUREMENT, MergeInterval, UNITS_PER_BLOCK};
 use super::plan::MatrixPlacement;
+use super::segment_settings::SegmentSettings;
 use super::strata::{MatrixStrata, Stratum, TensorStrata, merge_runs, shuffled_strata};
 use crate::solver::stream_ids;
 
@@ -18,36 +21,49 @@ const MIN_SEQUENTIAL_BLOCKS: usize = 8;
 /// forgets most of the earlier deltas.
 const MAX_EQUAL_MERGES: usize = 8;
 
-/// Creates the pass that starts at unit `start` of each block. There are at most `max_passes` per epoch.
-pub(super) fn new_pass(
-    inputs: &FitInputs<'_>,
-    epoch: &EpochSettings<'_>,
-    start: usize,
-    interval: &MergeInterval,
-    max_passes: usize,
-) -> PartialPass {
+/// Returns the number of entries between two merges of a pass over so many units of each block.
+pub(super) fn entries_between_merges(inputs: &FitInputs<'_>, units: usize) -> EntryCounts {
     let FitInputs { data, plan, .. } = inputs;
-    let passes_per_epoch = interval.passes_per_epoch.min(max_passes);
-    let end = (start + UNITS_PER_BLOCK / passes_per_epoch).min(UNITS_PER_BLOCK);
     // All blocks have nearly the same number of entries.
-    let entries = data.tensor.len() as f64 * (end - start) as f64 / UNITS_PER_BLOCK as f64;
+    let entries = data.tensor.len() as f64 * units as f64 / UNITS_PER_BLOCK as f64;
     let merged = entries / plan.strata() as f64 * plan.strata_per_merge as f64;
-    let entries = EntryCounts {
+    EntryCounts {
         total: merged as f32,
         per_replica: (merged / plan.blocks_per_stratum as f64) as f32,
+    }
+}
+
+/// Creates the first pass over the rest of a segment, `units` of each block. There are at most `max_passes` per epoch.
+pub(super) fn new_pass<'a>(
+    inputs: &FitInputs<'_>,
+    settings: Arc<SegmentSettings<'a>>,
+    units: Range<usize>,
+    interval: &MergeInterval,
+    max_passes: usize,
+) -> PartialPass<'a> {
+    let FitInputs { data, plan, .. } = inputs;
+    let len = UNITS_PER_BLOCK / interval.passes_per_epoch.min(max_passes);
+    let start = units.start;
+    // There is no short last pass, whose error would say little.
+    let end = if units.len() < len + len / 2 {
+        units.end
+    } else {
+        start + len
     };
+    let entries = entries_between_merges(inputs, end - start);
     let class_groups = match data.tensor.classes() {
         Some(classes) => {
             let stream = [inputs.options.seed, stream_ids::ENTRY_ORDER];
-            let stream_id = [&stream[..], epoch.stream_id].concat();
-            groups_of_pass(classes, start..end, epoch.max_group_blocks, &stream_id)
+            let stream_id = [&stream[..], settings.stream_id].concat();
+            groups_of_pass(classes, start..end, settings.max_group_blocks, &stream_id)
         }
         None => Vec::new(),
     };
-    let strata = strata_of_pass(inputs, epoch, start, class_groups.len());
+    let strata = strata_of_pass(inputs, &settings, start, class_groups.len());
     PartialPass {
+        segment_end: units.end,
         units: start..end,
-        core_merge_factors: epoch.core_merge_factors(data, entries),
+        core_merge_factors: settings.core_merge_factors(data, entries),
         class_groups,
         first_equal_merge: if plan.blocks_per_stratum < MIN_SEQUENTIAL_BLOCKS
             || !interval.tolerates_noise()
@@ -66,6 +82,7 @@ pub(super) fn new_pass(
             1
         },
         strata,
+        settings,
     }
 }
 
@@ -73,7 +90,7 @@ pub(super) fn new_pass(
 /// are processed once per epoch, in its first pass.
 fn strata_of_pass(
     inputs: &FitInputs<'_>,
-    epoch: &EpochSettings<'_>,
+    settings: &SegmentSettings<'_>,
     start: usize,
     class_groups: usize,
 ) -> Vec<Stratum> {
@@ -90,7 +107,7 @@ fn strata_of_pass(
         })
         .collect();
     let stream = [inputs.options.seed, stream_ids::BLOCK_ORDER];
-    let stream_id = [&stream[..], epoch.stream_id, &[start as u64]].concat();
+    let stream_id = [&stream[..], settings.stream_id, &[start as u64]].concat();
     let tensor = if plan.longest_row.is_some() {
         TensorStrata {
             count: class_groups,

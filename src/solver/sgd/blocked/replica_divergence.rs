@@ -1,11 +1,9 @@
 //! The divergence of replicas: how much predictions of a few entries differ between them.
 
 use super::entry_sample::sample_entries;
+use super::parameters::Parameters;
 use crate::error::Result;
-use crate::kernel::{
-    BlockingSpec, CoreLayout, CoreShape, EntryBlock, MAX_ORDER, Method, TensorKernel,
-};
-use crate::model::Model;
+use crate::kernel::{CoreLayout, CoreShape, EntryBlock, MAX_ORDER, Method, TensorKernel};
 use crate::progress::StopFlag;
 use crate::simd::Level;
 use crate::solver::data::Data;
@@ -16,7 +14,7 @@ const PREDICTED_ENTRIES: usize = 16;
 /// Number of entries of a block on which its curvature is measured.
 const CURVATURE_ENTRIES: usize = 12;
 
-/// Sampled entries with their rows as they were at the start of the epoch.
+/// Sampled entries with their rows as they were at the start of the segment.
 pub(super) struct DivergenceSample {
     /// For each entry, the rows of all modes in `mode_order`.
     rows: Vec<f32>,
@@ -44,16 +42,24 @@ pub(super) struct BlockCurvature {
 }
 
 impl DivergenceSample {
-    pub(super) fn new(model: &Model, data: &Data, blocking: &BlockingSpec) -> DivergenceSample {
-        let mode_order = CoreLayout::tensor(&model.shape, blocking.fiber_mode).mode_order();
-        let ranks: Vec<usize> = mode_order.iter().map(|&n| model.shape.ranks()[n]).collect();
-        let shape = CoreShape::new(model.shape.kind(), &ranks);
+    /// Copies the rows of sampled entries from the current parameters. `layout` is that of the tensor, `shape` the shape of the
+    /// model.
+    pub(super) fn new(
+        parameters: &Parameters<'_>,
+        data: &Data,
+        layout: &CoreLayout,
+        shape: &CoreShape,
+    ) -> DivergenceSample {
+        let mode_order = layout.mode_order();
+        let ranks: Vec<usize> = mode_order.iter().map(|&n| shape.ranks()[n]).collect();
+        let shape = CoreShape::new(shape.kind(), &ranks);
         let entries = sample_entries(data.tensor.blocks(), mode_order.len(), PREDICTED_ENTRIES);
         let entries: Vec<Vec<u32>> = entries.into_iter().map(|entry| entry.rows).collect();
         let mut rows = vec![0.0; entries.len() * shape.rows_len()];
-        for (entry, rows) in entries.iter().zip(rows.chunks_exact_mut(shape.rows_len())) {
-            for (k, &n) in mode_order.iter().enumerate() {
-                let row = model.modes[n].factor.padded_row(entry[n] as usize);
+        for (k, &n) in mode_order.iter().enumerate() {
+            let (factor, stride) = (parameters.factors[n].borrow_all(), shape.row(k).len());
+            for (entry, rows) in entries.iter().zip(rows.chunks_exact_mut(shape.rows_len())) {
+                let row = &factor.rows()[entry[n] as usize * stride..][..stride];
                 rows[shape.row(k)].copy_from_slice(row);
             }
         }
@@ -64,17 +70,18 @@ impl DivergenceSample {
             mode_order,
         }
     }
-
-    pub(super) fn kernel(&self, level: Level) -> Result<SampleKernel> {
-        Ok(SampleKernel {
-            kernel: TensorKernel::new(&self.shape, Method::Shared(level))?,
-            rows: vec![0.0; self.shape.rows_len()],
-            partials: vec![0.0; self.shape.rows_len()],
-        })
-    }
 }
 
 impl SampleKernel {
+    /// `shape` has the modes in the order of the core's layout.
+    pub(super) fn new(shape: &CoreShape, level: Level) -> Result<SampleKernel> {
+        Ok(SampleKernel {
+            kernel: TensorKernel::new(shape, Method::Shared(level))?,
+            rows: vec![0.0; shape.rows_len()],
+            partials: vec![0.0; shape.rows_len()],
+        })
+    }
+
     /// Predicts all sampled entries with replicas of the core and of some modes; the other modes have the rows of the
     /// sample. There are fewer predictions if `stop` is requested.
     pub(super) fn predict<'a>(
@@ -103,6 +110,21 @@ impl SampleKernel {
             }
             predictions.push(self.kernel.value(core, &self.rows));
         }
+    }
+
+    /// Computes the derivatives of the prediction of an entry. `row` returns the row of the mode at a position of the core's
+    /// layout. Returns the rows and the derivatives by each, one after the other.
+    pub(super) fn gradients<'a>(
+        &mut self,
+        core: &[f32],
+        row: impl Fn(usize) -> &'a [f32],
+    ) -> (&[f32], &[f32]) {
+        let shape = self.kernel.shape();
+        for k in 0..shape.order() {
+            self.rows[shape.row(k)].copy_from_slice(row(k));
+        }
+        self.kernel.gradients(core, &self.rows, &mut self.partials);
+        (&self.rows, &self.partials)
     }
 
     /// Measures the curvature at some entries of a block. `row` returns the current row of a mode. Ends early if `stop` is

@@ -1,22 +1,21 @@
-//! The settings of an epoch, measured on the model at its start.
+//! The settings of a segment of an epoch, measured on the model at its start.
 
 use super::batch_limit::{MatrixBatchLimit, matrix_batch_limits};
 use super::class_groups::{core_update_period, max_group_blocks};
 use super::core_merge::CoreMerge;
 use super::curvature::Curvature;
 use super::curvature_basis::{CurvatureBasis, EntryCounts, SteepestDirection};
+use super::epoch_arguments::EpochArguments;
 use super::fit_inputs::FitInputs;
 use super::replica_divergence::DivergenceSample;
 use crate::error::Result;
 use crate::kernel::{CoreKind, CoreLayout, CoreShape, Regularizer};
-use crate::model::Model;
-use crate::parallel::ThreadPool;
 use crate::random::hash_words;
 use crate::solver::data::Data;
 use crate::solver::sgd::regularizer::regularizer;
 
-/// The settings of an epoch.
-pub(super) struct EpochSettings<'a> {
+/// The settings of a segment of an epoch.
+pub(super) struct SegmentSettings<'a> {
     pub eta: f32,
     pub core_eta: f32,
     /// Identifies the random streams of the epoch.
@@ -43,20 +42,23 @@ pub(super) struct EpochSettings<'a> {
     pub core_update_period: usize,
 }
 
-impl<'a> EpochSettings<'a> {
-    /// Measures the curvature of the model and derives the settings. `layout` is that of the tensor.
+impl<'a> SegmentSettings<'a> {
+    /// Derives the settings from the curvature.
     pub(super) fn new(
-        inputs: &FitInputs<'a>,
-        model: &Model,
-        layout: &CoreLayout,
-        eta: f64,
-        stream_id: &'a [u64],
-        pool: &ThreadPool<'_>,
-    ) -> Result<EpochSettings<'a>> {
+        epoch: &EpochArguments<'a>,
+        curvature: Curvature,
+    ) -> Result<SegmentSettings<'a>> {
+        let EpochArguments {
+            inputs,
+            layout,
+            shape,
+            parameters,
+            eta,
+            stream_id,
+        } = *epoch;
         let FitInputs { data, plan, .. } = inputs;
-        let curvature = Curvature::measure(model, data, inputs.level, pool)?;
         let core_eta = eta * data.core_eta_scale;
-        Ok(EpochSettings {
+        Ok(SegmentSettings {
             eta: eta as f32,
             core_eta: core_eta as f32,
             stream_id,
@@ -76,9 +78,9 @@ impl<'a> EpochSettings<'a> {
                     fraction: 0.0,
                 },
             },
-            divergence_sample: DivergenceSample::new(model, data, &plan.blocking),
+            divergence_sample: DivergenceSample::new(parameters, data, layout, shape),
             regularizer: regularizer(inputs.options),
-            core_merge: core_merge(inputs, layout, &model.shape, &curvature)?,
+            core_merge: core_merge(inputs, layout, shape, &curvature)?,
             max_group_blocks: max_group_blocks(layout.slab_count() * layout.slab_len()),
             core_update_period: core_update_period(&curvature, core_eta),
             curvature,
