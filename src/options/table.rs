@@ -154,7 +154,7 @@ options! {
     samples: u64, OptionKind::Integer(1, 100_000), "50", GIBBS,
         "Number of posterior samples to average over";
     likelihood: LikelihoodChoice, OptionKind::Choice(LIKELIHOODS), "auto", GIBBS,
-        "Gaussian or probit (two values); auto: by held-out entries";
+        "Gaussian or probit (two values); auto: held-out error";
     tolerance: f64, OptionKind::Real(0.0, 1.0), "0", ALL,
         "Stop at this relative change of the loss; 0: never";
     patience: u64, OptionKind::Integer(0, 1_000_000), "0", ALL,
