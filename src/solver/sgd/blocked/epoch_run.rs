@@ -1,7 +1,7 @@
 //! The threads of an epoch: all of them run the strata of each partial pass, with barriers and merges in between.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use super::batch_limit::TensorBatchLimit;
 use super::class_update::ClassGroupRunner;
@@ -44,8 +44,8 @@ pub(super) struct EpochRun<'a> {
     tasks: RoundTasks,
     merge_tasks: MergeTasks,
     max_passes: usize,
-    /// The current pass.
-    pass: RwLock<Arc<PartialPass<'a>>>,
+    /// Pass `number` is at index `number % 2`. The other is the previous pass, or the next one while it is created.
+    passes: [RwLock<Option<PartialPass<'a>>>; 2],
     progress: Mutex<Progress>,
 }
 
@@ -115,7 +115,7 @@ impl<'a> EpochRun<'a> {
             ),
             merge_tasks: MergeTasks::new(plan, parameters)?,
             max_passes,
-            pass: RwLock::new(Arc::new(first_pass)),
+            passes: [Some(first_pass), None].map(RwLock::new),
             progress: Mutex::new(Progress {
                 segment_start: 0,
                 statistics: PassStatistics::default(),
@@ -124,8 +124,10 @@ impl<'a> EpochRun<'a> {
                 core_penalty: CorePenalty::new(core_eta, data.core_penalty, l1),
             }),
         };
-        run.penalize_core(&run.pass(), &mut run.progress());
-        run.prepare_stratum(&run.pass(), 0);
+        if let Some(pass) = &*run.pass(0) {
+            run.penalize_core(pass, &mut run.progress());
+            run.prepare_stratum(pass, 0);
+        }
         Ok(run)
     }
 
@@ -139,8 +141,10 @@ impl<'a> EpochRun<'a> {
         self.progress.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn pass(&self) -> Arc<PartialPass<'a>> {
-        self.pass.read().unwrap_or_else(|e| e.into_inner()).clone()
+    fn pass(&self, number: usize) -> RwLockReadGuard<'_, Option<PartialPass<'a>>> {
+        self.passes[number % 2]
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
     }
 
     /// Prepares stratum `position` of a pass. All other threads must be waiting.
@@ -203,15 +207,16 @@ impl<'a> EpochRun<'a> {
             core_replica: AlignedVec::try_zeroed(core_len, CORE_ENTRIES)?,
         };
         let stop = || worker.stop.requested() || self.barrier.is_cancelled();
-        loop {
-            let pass = self.pass();
+        for number in 0.. {
+            let pass = self.pass(number);
+            let pass = pass.as_ref().expect("a pass is created before it runs");
             let context = PassContext {
                 inputs,
                 layout,
                 parameters,
                 replicas: &self.replicas,
                 segment: &pass.settings,
-                pass: &pass,
+                pass,
                 tasks: &self.tasks,
                 batch_limits: &self.batch_limits,
                 stop: worker.stop,
@@ -247,14 +252,15 @@ impl<'a> EpochRun<'a> {
             }
             let mut finished = Ok(());
             let proceed = self.wait(|| {
-                finished = self.finish_pass(&pass);
+                finished = self.finish_pass(pass, number);
                 finished.is_err() || stop()
             });
             finished?;
             if !proceed || is_last {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     /// Measures the moments of the sample, together with the other threads.
@@ -345,7 +351,7 @@ impl<'a> EpochRun<'a> {
     }
 
     /// Adapts the merge interval and creates the next pass, if any. All other threads must be waiting.
-    fn finish_pass(&self, pass: &PartialPass<'a>) -> Result<()> {
+    fn finish_pass(&self, pass: &PartialPass<'a>, number: usize) -> Result<()> {
         let mut progress = self.progress();
         let statistics = std::mem::take(&mut progress.statistics);
         progress.interval.adapt(&statistics, self.max_passes);
@@ -360,16 +366,13 @@ impl<'a> EpochRun<'a> {
             self.begin_segment(start, &pass.settings.curvature, &mut progress)?
         };
         let (inputs, interval) = (self.arguments.inputs, &progress.interval);
-        let next = Arc::new(new_pass(
-            inputs,
-            settings,
-            start..end,
-            interval,
-            self.max_passes,
-        ));
+        let next = new_pass(inputs, settings, start..end, interval, self.max_passes);
         self.penalize_core(&next, &mut progress);
         self.prepare_stratum(&next, 0);
-        *self.pass.write().unwrap_or_else(|e| e.into_inner()) = next;
+        let mut slot = self.passes[(number + 1) % 2]
+            .write()
+            .unwrap_or_else(|e| e.into_inner());
+        *slot = Some(next);
         Ok(())
     }
 
