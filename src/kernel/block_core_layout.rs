@@ -127,6 +127,13 @@ impl CoreLayout {
         self.fiber.into_iter().chain(non_fiber).collect()
     }
 
+    /// Returns the shape of a core with its modes in the order of this layout.
+    pub(crate) fn permuted_shape(&self, shape: &CoreShape) -> CoreShape {
+        let order = self.mode_order();
+        let ranks: Vec<usize> = order.iter().map(|&n| shape.ranks()[n]).collect();
+        CoreShape::new(shape.kind(), &ranks)
+    }
+
     /// Panics unless the layout is for blocks of `spec` and a core of `core` floats.
     pub(super) fn check(&self, spec: &BlockingSpec, core: usize) {
         assert_eq!(

@@ -10,8 +10,10 @@ use super::cdf::{normal_cdf, normal_density};
 /// The absolute value up to which there is a grid.
 const END: f64 = 8.0;
 
-/// Grid points per unit, and their number on each side of 0.
+/// Number of grid points in an interval of length 1.
 const GRID: f64 = 16.0;
+
+/// Number of grid points on each side of 0.
 const GRID_POINTS: usize = 128;
 
 /// Number of coefficients of a polynomial. The remainder is below 1e-12 of the result.

@@ -291,7 +291,7 @@ fn two_point_scores(link: &ProbitLink, mean: f64, value: f64) -> EntryScores {
     let range = link.high - link.low;
     let high = ((mean - link.low) / range).clamp(MIN_PROBABILITY, 1.0 - MIN_PROBABILITY);
     let low = 1.0 - high;
-    // The part of the distribution function that belongs to the value.
+    // The distribution function jumps from `start` to `end` at the value.
     let (start, end) = match value >= link.low + 0.5 * range {
         true => (low, 1.0),
         false => (0.0, low),

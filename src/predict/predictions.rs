@@ -68,7 +68,7 @@ pub(super) struct SampleMoments {
     pub variance: f64,
     /// Mean variance of the noise.
     pub noise_variance: f64,
-    /// Mean variance due to rows that the model does not have.
+    /// Mean variance that indices without a row in the model add.
     pub unseen_variance: f64,
 }
 

@@ -100,8 +100,7 @@ impl RowwiseProblem {
     }
 
     /// Samples the precision of the tensor's noise from its gamma distribution given the residuals; 1 for `als`. That of
-    /// latent values is fixed. An entry's
-    /// noise has this precision times the entry's weight.
+    /// latent values is fixed. The noise of an entry has this precision times the weight of the entry.
     pub(super) fn noise_precision(
         &self,
         model: &Model,

@@ -221,8 +221,8 @@ impl NewRowEntries<'_> {
             .collect()
     }
 
-    /// Samples the latent values of the entries and the new rows in turn, from the mean row on. `key` identifies the random streams
-    /// of the rows.
+    /// Alternately samples the latent values of the entries and the new rows. The rows start as the mean row. `key` identifies the
+    /// random streams of the rows.
     fn update_with_latent_values(
         &self,
         model: &FixedModel<'_>,

@@ -2,8 +2,8 @@
 //!
 //! The chain has two phases. In the first it samples the noise variance from the residuals of the training entries, with
 //! which it finds structure fastest. In the second the noise variance is [`NOISE_FRACTION`] of the squared error on the
-//! held-out entries. Where biases alone would predict, the first phase is extended to [`EXTENDED_FIRST_SWEEPS`], and the
-//! second repeated. Three outcomes are possible:
+//! held-out entries. If factors then gain too little over biases alone, the first phase continues to [`EXTENDED_FIRST_SWEEPS`]
+//! sweeps, and the second phase is repeated. Three outcomes are possible:
 //!
 //! - The first phase predicts the held-out entries much better than the second: the noise is sampled from the residuals.
 //! - The second phase predicts them hardly better than biases alone: the model has biases only.

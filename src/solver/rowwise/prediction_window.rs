@@ -60,7 +60,8 @@ impl PredictionWindow {
         self.count == 0
     }
 
-    /// Returns for each entry the mean of the predictions from conditional means, and the variance of those from sampled rows.
+    /// Returns the mean and the variance of the predictions of each entry: the mean from conditional means of rows, which
+    /// have less sampling error, the variance from sampled rows.
     pub(super) fn moments(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         let moments = self.smoothed.iter().zip(&self.sampled);
         moments.map(|(smoothed, sampled)| {

@@ -6,9 +6,9 @@
 //! real values; given the rows, z is normal around x, truncated at the threshold. A sweep samples the latent values before each
 //! block of rows.
 //!
-//! Scale and origin of x are not identified by two values. They are chosen so that the probability of the high value, as a
-//! function of x, has the tangent of the identity at the mean: x is then close to the scaled value that a linear model
-//! predicts, and both likelihoods have priors and starting values in common.
+//! The data do not determine the scale and the origin of x. They are chosen so that the expected scaled value, as a function of x,
+//! equals x at the mean and has slope 1 there. So x is close to the scaled value that a Gaussian model predicts, and both
+//! likelihoods share priors and starting values.
 
 use super::truncated_normal::quantile_above;
 use super::value_scaling::ValueScaling;

@@ -91,7 +91,7 @@ impl RowwiseProblem {
             return self.update_biases_only(model, state, n, sweep, pool);
         }
         let core = self.permuted_core(model, n, pool)?;
-        let keeps_means = self.modes_by_size.last() == Some(&n);
+        let keeps_means = n == self.largest_mode();
         if keeps_means {
             let means = &mut state.conditional_means;
             if means.rows.is_empty() {

@@ -65,12 +65,10 @@ pub(super) struct CurvatureMoments {
 impl CurvatureSample {
     /// Samples the entries of `data`. `layout` is that of the tensor, `shape` the shape of the model.
     pub(super) fn new(data: &Data, layout: &CoreLayout, shape: &CoreShape) -> CurvatureSample {
-        let mode_order = layout.mode_order();
-        let ranks: Vec<usize> = mode_order.iter().map(|&n| shape.ranks()[n]).collect();
         CurvatureSample {
             entries: sample_entries(data.tensor.blocks(), shape.order(), SAMPLE_SIZE),
-            shape: CoreShape::new(shape.kind(), &ranks),
-            mode_order,
+            shape: layout.permuted_shape(shape),
+            mode_order: layout.mode_order(),
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) fn segment_end(start: usize, units: f64) -> usize {
     }
 }
 
-/// Returns an interval within its limits for a tensor of so many entries, in units.
+/// Returns the allowed interval that is closest to `units`, for a tensor with `entries` entries.
 pub(super) fn bounded_interval(units: f64, entries: usize) -> f64 {
     let epoch = UNITS_PER_BLOCK as f64;
     let shortest = epoch * MIN_ENTRIES as f64 / (entries as f64).max(1.0);

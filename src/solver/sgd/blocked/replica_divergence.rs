@@ -51,8 +51,7 @@ impl DivergenceSample {
         shape: &CoreShape,
     ) -> DivergenceSample {
         let mode_order = layout.mode_order();
-        let ranks: Vec<usize> = mode_order.iter().map(|&n| shape.ranks()[n]).collect();
-        let shape = CoreShape::new(shape.kind(), &ranks);
+        let shape = layout.permuted_shape(shape);
         let entries = sample_entries(data.tensor.blocks(), mode_order.len(), PREDICTED_ENTRIES);
         let entries: Vec<Vec<u32>> = entries.into_iter().map(|entry| entry.rows).collect();
         let mut rows = vec![0.0; entries.len() * shape.rows_len()];

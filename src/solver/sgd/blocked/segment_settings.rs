@@ -102,10 +102,9 @@ fn core_merge(
     curvature: &Curvature,
 ) -> Result<CoreMerge> {
     let order = layout.mode_order();
-    let ranks: Vec<usize> = order.iter().map(|&n| shape.ranks()[n]).collect();
     let bases: Vec<&CurvatureBasis> = match shape.kind() {
         CoreKind::Full => order.iter().map(|&n| &curvature.core[n]).collect(),
         CoreKind::Diagonal => curvature.core.iter().collect(),
     };
-    CoreMerge::new(inputs.level, &CoreShape::new(shape.kind(), &ranks), &bases)
+    CoreMerge::new(inputs.level, &layout.permuted_shape(shape), &bases)
 }
