@@ -1,0 +1,69 @@
+"""What all methods of a model use: its handle, its modes and their labels."""
+
+from typing import Any, Optional, Tuple, Union
+
+from ._cells import Modes
+from ._library import Closeable, Handle, call, lib, struct
+from .errors import ArgumentError
+from .labels import Labels
+from .tensor import Tensor
+
+Mode = Union[int, str]
+
+
+class ModelBase(Closeable):
+    """The handle and the modes of a model."""
+
+    _modes: Modes
+    #: The labels of the columns of each coupled matrix.
+    _columns: Tuple[Optional[Labels], ...]
+
+    def __init__(self) -> None:
+        raise TypeError("models are created by s3cmtf.fit() and Model.load()")
+
+    def _number(self, mode: Mode) -> int:
+        return self._modes.number(mode, self.order)
+
+    def _entries(self, entries: Any, what: str) -> Handle:
+        """Returns the handle of entries, which must be a Tensor whose rows are numbered like those of the model."""
+        if not isinstance(entries, Tensor):
+            raise TypeError(f"{what} is a Tensor, not {type(entries).__name__}")
+        self._modes.check(entries._modes, what)
+        return entries._use()
+
+    def _info(self) -> Any:
+        info = struct("model_info")
+        call(lib.s3cmtf_model_get_info, self._use(), info)
+        return info
+
+    def _mode_info(self, mode: int) -> Any:
+        info = struct("model_mode")
+        call(lib.s3cmtf_model_get_mode, self._use(), mode, info)
+        return info
+
+    @property
+    def order(self) -> int:
+        """The number of modes."""
+        return int(self._info().order)
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The size of each mode."""
+        return tuple(int(self._mode_info(mode).dim) for mode in range(self.order))
+
+    @property
+    def labels(self) -> Tuple[Optional[Labels], ...]:
+        """The labels of the rows of each mode; None for modes without labels."""
+        return self._modes.labels
+
+    @property
+    def modes(self) -> Optional[Tuple[str, ...]]:
+        """The names of the modes, if they have names."""
+        return self._modes.names
+
+
+def thread_count(threads: int) -> int:
+    """Returns a number of threads after a check; 0 means all CPUs."""
+    if not 0 <= threads < 2**16:
+        raise ArgumentError(f"the number of threads is {threads}; 0 means all CPUs")
+    return threads

@@ -1,0 +1,116 @@
+"""Cells that users give, as arrays of row numbers with the labels of each mode."""
+
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ._arrays import Array, columns_of, index_column
+from ._frames import column, column_names, encode_series, is_frame
+from .errors import ArgumentError
+from .labels import Labels, encode
+
+
+class Modes(NamedTuple):
+    """The labels and the names of modes; either may be unknown."""
+
+    labels: Tuple[Optional[Labels], ...]
+    names: Optional[Tuple[str, ...]]
+
+    def number(self, mode: Any, order: int) -> int:
+        """Returns the number of a mode that is given by number or name."""
+        if isinstance(mode, str):
+            if self.names is None or mode not in self.names:
+                known = "modes have no names" if self.names is None else f"modes are {', '.join(map(repr, self.names))}"
+                raise ArgumentError(f"there is no mode {mode!r}; {known}")
+            return self.names.index(mode)
+        try:
+            number = mode.__index__()
+        except AttributeError:
+            raise TypeError(f"a mode is a number or a name, not {type(mode).__name__}") from None
+        if not 0 <= number < order:
+            raise ArgumentError(f"there is no mode {number}; modes are 0 to {order - 1}")
+        return int(number)
+
+    def check(self, given: "Modes", what: str) -> None:
+        """Raises an exception if rows of `given` are numbered differently: one list of labels must begin with the other."""
+        for mode, (known, found) in enumerate(zip(self.labels, given.labels)):
+            if known is not None and found is not None and not known.agrees(found):
+                raise ArgumentError(
+                    f"the rows of {self.title(mode)} are numbered differently in {what}; create it with like=..., so that labels"
+                    " keep their rows"
+                )
+
+    def title(self, mode: int) -> str:
+        """Returns how messages name a mode."""
+        return f"mode {mode}" if self.names is None else f"mode {mode} ({self.names[mode]})"
+
+
+def unlabelled(order: int) -> Modes:
+    """Returns modes without labels and names."""
+    return Modes((None,) * order, None)
+
+
+def encode_columns(data: Any, what: str, names: Optional[Sequence[Any]] = None, known: Optional[Modes] = None) -> Tuple[List[Array], Modes]:
+    """Returns the row numbers of cells, and their modes with labels. `data` is a frame, of which `names` are the columns, or a
+    tuple of arrays, or an array with one row per cell. `known` has labels whose rows are fixed; new labels get the next rows.
+    """
+    in_frame = is_frame(data)
+    if in_frame:
+        chosen = list(names) if names is not None else column_names(data)
+        columns = [column(data, name) for name in chosen]
+        titles = [f"column {name!r}" for name in chosen]
+    else:
+        columns = columns_of(data, what)
+        chosen = list(names) if names is not None else []
+        titles = [f"mode {mode} of {what}" for mode in range(len(columns))]
+        if names is not None and len(chosen) != len(columns):
+            raise ArgumentError(f"{len(chosen)} names are given for {len(columns)} modes")
+    if known is not None and len(columns) != len(known.labels):
+        raise ArgumentError(f"{what} has {len(columns)} modes; {len(known.labels)} are expected")
+    indices: List[Array] = []
+    labels: List[Optional[Labels]] = []
+    for mode, (values, title) in enumerate(zip(columns, titles)):
+        rows = known.labels[mode] if known else None
+        numbers, found = _encode(values, title, in_frame, rows is not None)
+        if found is not None:
+            if known is not None and rows is None:
+                raise ArgumentError(f"{title} has labels, but the rows of {known.title(mode)} have none; give row numbers")
+            rows = Labels(found) if rows is None else rows.extended(found)
+            numbers = rows.rows(found)[numbers] if known is not None else numbers
+        indices.append(index_column(numbers, title))
+        labels.append(rows)
+    if known is not None and known.names is not None:
+        chosen = list(known.names)
+    return indices, Modes(tuple(labels), tuple(map(str, chosen)) if chosen else None)
+
+
+def _encode(values: Any, title: str, in_frame: bool, is_labelled: bool) -> Tuple[Array, Optional[List[Any]]]:
+    """Returns indices and labels. Numbers in a frame are labels if the mode has labels, otherwise row numbers."""
+    numbers, found = encode_series(values, title) if in_frame else encode(values, title)
+    if in_frame and is_labelled and found is None:
+        distinct, numbers = np.unique(numbers, return_inverse=True)
+        return numbers.reshape(-1), distinct.tolist()
+    return numbers, found
+
+
+def frame_columns(data: Any, modes: Modes) -> Optional[Sequence[Any]]:
+    """Returns the columns of a frame of cells: those named like the modes if all exist, otherwise all."""
+    if is_frame(data) and modes.names is not None:
+        present = set(map(str, column_names(data)))
+        if all(name in present for name in modes.names):
+            by_text = {str(name): name for name in column_names(data)}
+            return [by_text[name] for name in modes.names]
+    return None
+
+
+def row_number(row: Any, labels: Optional[Labels], title: str) -> int:
+    """Returns a row that is given by number, or by label if the mode has labels. With labels a string is always a label."""
+    if labels is not None and (isinstance(row, str) or not hasattr(row, "__index__")):
+        return labels.index(row)
+    try:
+        number = row.__index__()
+    except AttributeError:
+        raise ArgumentError(f"the rows of {title} have no labels; {row!r} is not a row number") from None
+    if number < 0:
+        raise ArgumentError(f"row {number} of {title} is negative; rows count from 0")
+    return int(number)

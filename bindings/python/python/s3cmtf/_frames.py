@@ -1,0 +1,86 @@
+"""Columns of pandas and polars frames as indices with labels."""
+
+from typing import Any, Hashable, List, Optional, Tuple
+
+import numpy as np
+
+from ._arrays import Array
+from .errors import ArgumentError
+from .labels import encode, missing
+
+
+def is_frame(data: Any) -> bool:
+    """Whether `data` is a data frame of pandas or polars."""
+    return type(data).__module__.partition(".")[0] in ("pandas", "polars") and hasattr(data, "columns")
+
+
+def column_names(frame: Any) -> List[Any]:
+    """Returns the names of the columns."""
+    return list(frame.columns)
+
+
+def column(frame: Any, name: Any) -> Any:
+    """Returns a column; ArgumentError if it does not exist or is not unique."""
+    names = column_names(frame)
+    if names.count(name) != 1:
+        what = "more than one column" if name in names else "no column"
+        raise ArgumentError(f"the frame has {what} {name!r}; its columns are {', '.join(map(repr, names))}")
+    return frame[name]
+
+
+def numbers(series: Any, name: str) -> Array:
+    """Returns a column of numbers. Missing values are an ArgumentError."""
+    is_null = _is_null(series)
+    if is_null.any():
+        raise missing(name, is_null)
+    array = np.asarray(series.to_numpy())
+    return array.astype(np.float64) if array.dtype == object else array
+
+
+def encode_series(series: Any, name: str) -> Tuple[Array, Optional[List[Hashable]]]:
+    """Returns a column as indices and labels: (indices, None) for numbers, otherwise (codes, labels). Labels are the
+    categories of a categorical column, otherwise the values by first occurrence."""
+    is_null = _is_null(series)
+    if is_null.any():
+        raise missing(name, is_null)
+    if type(series).__module__.partition(".")[0] == "polars":
+        return _encode_polars(series, name)
+    return _encode_pandas(series, name)
+
+
+def _is_null(series: Any) -> Array:
+    nulls = series.is_null() if hasattr(series, "is_null") else series.isna()
+    return np.asarray(nulls.to_numpy(), dtype=bool)
+
+
+def _encode_pandas(series: Any, name: str) -> Tuple[Array, Optional[List[Hashable]]]:
+    import pandas as pd
+
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return np.asarray(series.cat.codes).astype(np.uint32), list(series.cat.categories)
+    if pd.api.types.is_bool_dtype(series.dtype) or not pd.api.types.is_numeric_dtype(series.dtype):
+        is_time = pd.api.types.is_datetime64_any_dtype(series.dtype) or isinstance(series.dtype, pd.PeriodDtype)
+        codes, labels = pd.factorize(series, sort=is_time)
+        return np.asarray(codes).astype(np.uint32), list(labels)
+    if pd.api.types.is_extension_array_dtype(series.dtype):
+        series = series.to_numpy(dtype=np.int64 if pd.api.types.is_integer_dtype(series.dtype) else np.float64)
+    return np.asarray(series), None
+
+
+def _encode_polars(series: Any, name: str) -> Tuple[Array, Optional[List[Hashable]]]:
+    import polars as pl
+
+    if series.dtype.is_numeric():
+        return series.to_numpy(), None
+    if series.dtype == pl.Categorical:
+        series = series.cast(pl.String)
+    if series.dtype == pl.Enum:
+        return series.to_physical().to_numpy().astype(np.uint32), series.dtype.categories.to_list()
+    if series.dtype == pl.String:
+        labels = series.unique(maintain_order=True)
+        return series.cast(pl.Enum(labels)).to_physical().to_numpy().astype(np.uint32), labels.to_list()
+    if series.dtype.is_temporal():
+        labels = series.unique().sort()
+        places = pl.Series(np.arange(len(labels), dtype=np.uint32))
+        return series.replace_strict(labels, places).to_numpy(), labels.to_list()
+    return encode(series.to_list(), name)

@@ -1,0 +1,95 @@
+"""Exceptions. Each status of the library has a class, which also derives from the builtin exception of its kind."""
+
+from typing import Dict, Type
+
+__all__ = [
+    "ArgumentError",
+    "CancelledError",
+    "ClosedError",
+    "EntryError",
+    "FileError",
+    "ForkError",
+    "InternalError",
+    "MissingFileError",
+    "OutOfMemoryError",
+    "S3cmtfError",
+    "S3cmtfWarning",
+    "StateError",
+    "SystemCallError",
+]
+
+
+class S3cmtfError(Exception):
+    """Base class of all exceptions of this package."""
+
+    #: The status of the library, such as "S3CMTF_BAD_ARGUMENT".
+    status: str = ""
+
+
+class CancelledError(S3cmtfError):
+    """The call was cancelled before it had a result."""
+
+
+class ArgumentError(S3cmtfError, ValueError):
+    """An argument is out of range, or inconsistent with another argument or the data."""
+
+
+class StateError(S3cmtfError, RuntimeError):
+    """The object is in the wrong state for the call."""
+
+
+class ClosedError(StateError):
+    """The object has been closed."""
+
+
+class ForkError(StateError):
+    """The process was forked while the library was running; the child cannot use it."""
+
+
+class FileError(S3cmtfError, OSError):
+    """A file is missing, damaged or of the wrong kind."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """A file does not exist."""
+
+
+class EntryError(S3cmtfError, ValueError):
+    """An entry is out of range or not finite."""
+
+
+class SystemCallError(S3cmtfError, OSError):
+    """The operating system reported an error, such as missing permission or a full disk."""
+
+
+class OutOfMemoryError(S3cmtfError, MemoryError):
+    """There is not enough memory for the entries or rows."""
+
+
+class InternalError(S3cmtfError, RuntimeError):
+    """A bug in the library."""
+
+
+class S3cmtfWarning(UserWarning):
+    """A warning of a fit about data or options."""
+
+
+_BY_STATUS: Dict[str, Type[S3cmtfError]] = {
+    "S3CMTF_CANCELLED": CancelledError,
+    "S3CMTF_NULL_ARGUMENT": ArgumentError,
+    "S3CMTF_BAD_ARGUMENT": ArgumentError,
+    "S3CMTF_BUFFER_TOO_SMALL": ArgumentError,
+    "S3CMTF_BAD_STATE": StateError,
+    "S3CMTF_BAD_FILE": FileError,
+    "S3CMTF_BAD_ENTRY": EntryError,
+    "S3CMTF_SYSTEM": SystemCallError,
+    "S3CMTF_OUT_OF_MEMORY": OutOfMemoryError,
+    "S3CMTF_INTERNAL": InternalError,
+}
+
+
+def exception(status: str, message: str) -> S3cmtfError:
+    """Returns the exception of a status."""
+    error = _BY_STATUS.get(status, S3cmtfError)(message)
+    error.status = status
+    return error

@@ -1,0 +1,148 @@
+"""Fits."""
+
+import os
+import warnings
+from dataclasses import dataclass
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+
+from ._cells import Modes
+from ._library import Handle, PathLike, Running, call, create, ffi, lib, path_bytes, struct
+from ._progress import FitBar
+from ._text import require_file
+from .errors import S3cmtfWarning
+from .matrix import Matrix, new_problem
+from .model import Model
+from .options import new_options, options_text
+from .tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of a fit. Quantities that were not measured are NaN."""
+
+    #: The number of epochs completed.
+    epoch: int
+    #: The maximum number of epochs.
+    epochs: int
+    #: The number of rollbacks after divergence.
+    rollbacks: int
+    #: The learning rate of the last epoch.
+    eta: float
+    #: The training loss after the last epoch.
+    loss: float
+    train_rmse: float
+    test_rmse: float
+    valid_rmse: float
+    #: Tensor and matrix entries per second of the last epoch.
+    entries_per_second: float
+
+
+ProgressCallback = Callable[[Progress], Any]
+#: Seconds between two looks at a fit, and the longest delay of Ctrl-C.
+_POLL_SECONDS = 0.05
+
+
+def fit(
+    tensor: Any,
+    matrices: Union[Matrix, Sequence[Matrix]] = (),
+    *,
+    test: Optional[Tensor] = None,
+    valid: Optional[Tensor] = None,
+    init: Optional[Model] = None,
+    checkpoint: Optional[PathLike] = None,
+    resume: Optional[PathLike] = None,
+    progress: Union[bool, ProgressCallback] = False,
+    preset: Optional[str] = None,
+    **options: Any,
+) -> Model:
+    """Fits a model to a tensor and the matrices coupled to its modes.
+
+    tensor: a Tensor, or the path of a file for Tensor.open().
+    matrices: a Matrix, or a sequence of them.
+    test: entries on which the error is measured after every epoch; they do not influence the fit.
+    valid: validation entries, which select the best epoch and, with the option patience, stop the fit.
+    init: a model to start from.
+    checkpoint: a file in which the state of the fit is saved every checkpoint_every epochs.
+    resume: a checkpoint to continue from. Data and options must be those of the interrupted fit.
+    progress: True shows a progress bar (of tqdm, if it is installed). A function is called with a Progress about every
+        50 ms while epochs end; if it returns True, the fit ends with the model of the last epoch.
+    preset: the preset of options, such as "paper"; s3cmtf.presets() lists them.
+
+    The fit runs in threads of the library. Ctrl-C ends it and raises KeyboardInterrupt. Warnings of the fit are issued as
+    S3cmtfWarning.
+
+    Options (None is the default of the preset):
+    """
+    data, coupled = data_and_matrices(tensor, matrices)
+    problem, modes, columns = new_problem(data, coupled)
+    held_out = [_entries(entries, modes, what) for entries, what in ((test, "test"), (valid, "valid"))]
+    task = create("fit", lib.s3cmtf_fit_new, problem, new_options(preset, options), keep=(problem, held_out))
+    for entries, function in zip(held_out, (lib.s3cmtf_fit_set_test, lib.s3cmtf_fit_set_valid)):
+        if entries is not None:
+            call(function, task, entries)
+    if init is not None:
+        call(lib.s3cmtf_fit_set_init, task, init._use())
+    if checkpoint is not None:
+        call(lib.s3cmtf_fit_set_checkpoint, task, path_bytes(checkpoint))
+    if resume is not None:
+        require_file(resume)
+        call(lib.s3cmtf_fit_set_resume, task, path_bytes(resume))
+    model = Model._of(_run(task, progress), modes, columns)
+    for line in model._record_lines("note"):
+        if line.split(" ", 2)[1] == "warning":
+            warnings.warn(line.split(" ", 2)[2], S3cmtfWarning, stacklevel=2)
+    return model
+
+
+fit.__doc__ = f"{(fit.__doc__ or '').rstrip()}\n\n{options_text()}\n"
+
+
+def data_and_matrices(tensor: Any, matrices: Union[Matrix, Sequence[Matrix]]) -> Tuple[Tensor, List[Matrix]]:
+    """Returns the data of a fit: a tensor, which may be given as a path, and a list of matrices."""
+    if isinstance(tensor, (str, os.PathLike)):
+        tensor = Tensor.open(tensor)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"a Tensor or a path is expected, not {type(tensor).__name__}")
+    return tensor, [matrices] if isinstance(matrices, Matrix) else list(matrices)
+
+
+def _entries(entries: Optional[Tensor], modes: Modes, what: str) -> Optional[Handle]:
+    if entries is None:
+        return None
+    if not isinstance(entries, Tensor):
+        raise TypeError(f"{what} is a Tensor, not {type(entries).__name__}")
+    modes.check(entries._modes, what)
+    return entries._use()
+
+
+def _run(task: Handle, progress: Union[bool, ProgressCallback]) -> Handle:
+    """Runs a fit in the background and returns the handle of its model."""
+    running = ffi.new("int32_t *", 1)
+    bar = FitBar() if progress is True else None
+    callback: Optional[ProgressCallback] = bar.update if bar else (progress or None)  # type: ignore[assignment]
+    epoch = 0
+    with Running():
+        call(lib.s3cmtf_fit_start, task)
+        try:
+            while running[0]:
+                call(lib.s3cmtf_fit_wait, task, _POLL_SECONDS, running)
+                if callback is not None:
+                    state = _progress(task)
+                    if state.epoch > epoch:
+                        epoch = state.epoch
+                        if callback(state):
+                            lib.s3cmtf_fit_cancel(task.pointer)
+        except BaseException:
+            lib.s3cmtf_fit_cancel(task.pointer)
+            call(lib.s3cmtf_fit_wait, task, -1.0, running)
+            raise
+        finally:
+            if bar:
+                bar.close()
+        return create("model", lib.s3cmtf_fit_take, task)
+
+
+def _progress(task: Handle) -> Progress:
+    state = struct("progress")
+    call(lib.s3cmtf_fit_get_progress, task, state)
+    return Progress(**{name: getattr(state, name) for name in Progress.__annotations__})

@@ -1,0 +1,108 @@
+"""Labels: the names or ids of the rows of a mode."""
+
+import difflib
+from typing import Any, Dict, Hashable, Iterable, Iterator, List, Optional, Tuple
+
+import numpy as np
+
+from ._arrays import Array
+from .errors import ArgumentError
+
+
+class Labels:
+    """The labels of the rows of a mode, each of which occurs once. Label i belongs to row i."""
+
+    def __init__(self, values: Iterable[Hashable]) -> None:
+        self._values = list(values)
+        self._rows: Dict[Hashable, int] = {label: row for row, label in enumerate(self._values)}
+        if len(self._rows) != len(self._values):
+            repeated = next(label for row, label in enumerate(self._values) if self._rows[label] != row)
+            raise ArgumentError(f"the label {repeated!r} occurs more than once")
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._values)
+
+    def __getitem__(self, row: int) -> Hashable:
+        return self._values[row]
+
+    def __contains__(self, label: object) -> bool:
+        return self.find(label) is not None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Labels) and (self is other or self._values == other._values)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self._values[:3]))
+        return f"Labels({len(self)}: {shown}{', ...' if len(self) > 3 else ''})"
+
+    def agrees(self, other: "Labels") -> bool:
+        """Whether one list of labels begins with the other."""
+        if self is other:
+            return True
+        return all(mine == its or str(mine) == str(its) for mine, its in zip(self._values, other._values))
+
+    def find(self, label: Any) -> Optional[int]:
+        """Returns the row of a label, by value or else by its text; None if there is none. (Labels that were read from a
+        file are strings, whatever they were before.)"""
+        row = self._rows.get(label)
+        return self._rows.get(str(label)) if row is None else row
+
+    def index(self, label: Any) -> int:
+        """Returns the row of a label; ArgumentError if there is none."""
+        row = self.find(label)
+        if row is None:
+            near = difflib.get_close_matches(str(label), (str(value) for value in self._values), 3)
+            hint = f"; similar labels: {', '.join(map(repr, near))}" if near else ""
+            raise ArgumentError(f"no row has the label {label!r}{hint}")
+        return row
+
+    def extended(self, labels: Iterable[Hashable]) -> "Labels":
+        """Returns labels that begin with these, followed by those of `labels` that are new."""
+        new = [label for label in dict.fromkeys(labels) if self.find(label) is None]
+        return Labels(self._values + new) if new else self
+
+    def rows(self, labels: Iterable[Any], unknown: Optional[int] = None) -> Array:
+        """Returns the row of each label. Labels that do not exist get the row `unknown`, or are an ArgumentError."""
+        found = (self.index(label) if unknown is None else self._find_or(label, unknown) for label in labels)
+        return np.fromiter(found, np.int64)
+
+    def _find_or(self, label: Any, unknown: int) -> int:
+        row = self.find(label)
+        return unknown if row is None else row
+
+    def take(self, rows: Array) -> Array:
+        """Returns an array of the labels of rows; None for rows that have none."""
+        result = np.empty(rows.shape, dtype=object)
+        for place, row in np.ndenumerate(rows):
+            result[place] = self._values[row] if 0 <= row < len(self._values) else None
+        return result
+
+
+def encode(column: Any, name: str) -> Tuple[Array, Optional[List[Hashable]]]:
+    """Returns a column as indices and labels: (indices, None) for numbers, otherwise (codes, labels by first occurrence)."""
+    array = np.asarray(column)
+    if array.ndim != 1 or array.dtype.kind in "iufcV":
+        return array, None
+    if array.dtype.kind == "M":
+        if np.isnat(array).any():
+            raise missing(name, np.isnat(array))
+        distinct, codes = np.unique(array, return_inverse=True)
+        return codes.reshape(-1), list(distinct)
+    is_missing = np.fromiter((value is None or value != value for value in array.tolist()), bool, array.size)
+    if is_missing.any():
+        raise missing(name, is_missing)
+    rows: Dict[Hashable, int] = {}
+    codes = np.fromiter((rows.setdefault(value, len(rows)) for value in array.tolist()), np.uint32, array.size)
+    return codes, list(rows)
+
+
+def missing(name: str, is_missing: Array) -> ArgumentError:
+    """Returns the exception for missing labels."""
+    count, first = int(is_missing.sum()), int(np.argmax(is_missing))
+    noun = "a missing value" if count == 1 else f"{count} missing values, the first"
+    return ArgumentError(f"{name} has {noun} at position {first}; remove such rows first")

@@ -1,0 +1,142 @@
+"""Matrices and graphs that are coupled to the modes of a tensor."""
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ._cells import Modes
+from ._frames import is_frame
+from ._library import Handle, call, create, lib, struct
+from .errors import ArgumentError
+from .labels import Labels
+from .tensor import Tensor
+
+_KINDS: Dict[str, int] = {
+    "auto": lib.S3CMTF_MATRIX_AUTO,
+    "observed": lib.S3CMTF_MATRIX_OBSERVED,
+    "full": lib.S3CMTF_MATRIX_FULL,
+    "sampled": lib.S3CMTF_MATRIX_SAMPLED,
+    "graph": lib.S3CMTF_MATRIX_GRAPH,
+}
+KIND_NAMES = {number: name for name, number in _KINDS.items()}
+
+
+class Matrix:
+    """A matrix that is coupled to a mode of the tensor: its rows are the rows of that mode.
+
+    `data` is a scipy.sparse matrix, a Tensor of order 2, a dense array (cells that are NaN are unknown), or a frame of
+    pandas or polars with columns for row, column and, unless `value` is False, value. If its rows have labels, they are matched
+    with the labels of the mode; otherwise they are row numbers.
+
+    `kind` states what the cells are that are not listed:
+
+    - "auto": unknown, or 0 if all listed values are equal and held-out entries are then predicted better
+    - "observed": unknown
+    - "full": 0; no cell is listed twice
+    - "sampled": `zeros` cells per listed entry are sampled as 0, the others are unknown
+    - "graph": entries are similarities between rows of the mode
+
+    `weight` is the weight of the matrix in the loss; None is the option lambda_m, which leaves out matrices that do not help.
+    `penalty` is the penalty on the factor of the columns; None is the option lambda_reg.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        mode: Union[int, str],
+        kind: str = "auto",
+        *,
+        weight: Optional[float] = None,
+        penalty: Optional[float] = None,
+        zeros: int = 0,
+        value: Any = None,
+    ) -> None:
+        if kind not in _KINDS:
+            raise ArgumentError(f"there is no kind {kind!r} of matrix; kinds are {', '.join(_KINDS)}")
+        if weight is not None and not weight > 0:
+            raise ArgumentError(f"the weight of a matrix is {weight}; it must be above 0")
+        self.mode, self.kind, self.weight, self.penalty, self.zeros = mode, kind, weight, penalty, zeros
+        self.tensor = as_matrix(data, kind, value)
+
+    def coupling(self) -> Any:
+        """Creates the struct that describes the coupling."""
+        coupling = struct("coupling", kind=_KINDS[self.kind], zeros=self.zeros, weight=self.weight or 0.0)
+        if self.penalty is not None:
+            coupling.penalty, coupling.has_penalty = self.penalty, 1
+        return coupling
+
+    def __repr__(self) -> str:
+        weight = "" if self.weight is None else f", weight={self.weight:g}"
+        return f"Matrix({self.tensor!r}, mode={self.mode!r}, kind={self.kind!r}{weight})"
+
+
+def Graph(data: Any, mode: Union[int, str], *, weight: Optional[float] = None) -> Matrix:
+    """Returns a graph: a square matrix of similarities between rows of a mode, whose factor rows become more alike."""
+    return Matrix(data, mode, "graph", weight=weight)
+
+
+def as_matrix(data: Any, kind: str = "auto", value: Any = None) -> Tensor:
+    """Returns data of a matrix as a tensor of order 2."""
+    if isinstance(data, Tensor):
+        found = data
+    elif hasattr(data, "tocoo"):
+        found = Tensor.from_scipy(data)
+    elif is_frame(data):
+        found = Tensor.from_frame(data, value=value)
+    else:
+        found = _dense(np.asarray(data), kind)
+    if found.order != 2:
+        raise ArgumentError(f"a coupled matrix has 2 modes, not {found.order}")
+    return found
+
+
+def _dense(array: Any, kind: str) -> Tensor:
+    if array.ndim != 2 or array.dtype.kind not in "iufb":
+        raise ArgumentError(f"a coupled matrix is a two-dimensional array of numbers, not {array.ndim}-dimensional {array.dtype}")
+    listed = array != 0 if kind in ("full", "sampled", "graph") else np.ones(array.shape, bool)
+    if array.dtype.kind == "f":
+        listed &= ~np.isnan(array)
+    rows, columns = np.nonzero(listed)
+    return Tensor((rows.astype(np.uint32), columns.astype(np.uint32)), array[rows, columns], shape=array.shape)
+
+
+def new_problem(tensor: Tensor, matrices: Sequence[Matrix]) -> Tuple[Handle, Modes, List[Optional[Labels]]]:
+    """Creates a problem. Returns also the modes, with labels of rows that occur only in matrices, and the labels of the columns
+    of each matrix."""
+    modes, order = tensor._modes, tensor.order
+    labels, sizes = list(modes.labels), list(tensor.shape)
+    coupled: List[Tuple[int, Tensor, Matrix]] = []
+    for matrix in matrices:
+        if not isinstance(matrix, Matrix):
+            raise TypeError(f"matrices are objects of class Matrix, not {type(matrix).__name__}")
+        mode = modes.number(matrix.mode, order)
+        aligned, rows = aligned_rows(matrix, labels[mode], modes.title(mode))
+        labels[mode] = rows
+        if not tensor._is_sized:
+            sizes[mode] = max(sizes[mode], aligned.shape[0], len(rows) if rows else 0)
+        coupled.append((mode, aligned, matrix))
+    modes = Modes(tuple(labels), modes.names)
+    entries = tensor._resized(sizes)
+    problem = create("problem", lib.s3cmtf_problem_new, entries._use(), keep=(entries._use(), [of._use() for _, of, _ in coupled]))
+    for mode, aligned, matrix in coupled:
+        call(lib.s3cmtf_problem_add_matrix, problem, mode, aligned._use(), matrix.coupling())
+    return problem, modes, [aligned.labels[1] for _, aligned, _ in coupled]
+
+
+def aligned_rows(matrix: Matrix, rows: Optional[Labels], title: str) -> Tuple[Tensor, Optional[Labels]]:
+    """Returns a matrix whose rows are numbered like those of the mode, and the labels of the mode."""
+    tensor = matrix.tensor
+    both = [0, 1] if matrix.kind == "graph" else [0]
+    found = [tensor.labels[mode] for mode in both]
+    if all(of is None or of is rows for of in found):
+        return tensor, rows
+    if rows is None or any(of is None for of in found):
+        raise ArgumentError(f"the rows of a matrix have labels, but those of {title} have none, or not all sides of a graph have labels")
+    indices = list(tensor.indices)
+    for mode, of in zip(both, found):
+        rows = rows.extended(of or ())
+        indices[mode] = rows.rows(of or ())[indices[mode]].astype(np.uint32)
+    columns = rows if matrix.kind == "graph" else tensor.labels[1]
+    shape = (len(rows), len(rows) if matrix.kind == "graph" else tensor.shape[1])
+    aligned = Tensor(tuple(indices), tensor.values, weights=tensor.weights, shape=shape)
+    return Tensor._of(aligned._use(), Modes((rows, columns), None)), rows

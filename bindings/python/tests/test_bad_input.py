@@ -1,0 +1,210 @@
+"""Bad input: exceptions that say what is wrong, and never a crash of the interpreter."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import s3cmtf
+from s3cmtf import ArgumentError, EntryError, Matrix, Tensor
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Tensor(([0, 1], [0])), "differ in length: 1, 2"),
+        (lambda: Tensor(np.zeros((3, 3, 3), int)), "has 3 dimensions; give a tuple of arrays"),
+        (lambda: Tensor([np.arange(600), np.arange(600)]), "has 600 columns, more than the 8 modes"),
+        (lambda: Tensor((np.zeros((2, 2), int), [0, 1])), "has 2 dimensions; a one-dimensional array"),
+        (lambda: Tensor(([0, 1],)), "2 to 8 modes, not 1"),
+        (lambda: Tensor(([0, -1], [0, 1])), "negative index -1 at position 1; indices count from 0"),
+        (lambda: Tensor(([0, 1.5], [0, 1])), "position 1 is 1.5, which is not an integer"),
+        (lambda: Tensor(([0, np.nan], [0, 1])), "position 1 is missing"),
+        (lambda: Tensor(([0, 1j], [0, 1])), "complex128; integers from 0 are expected"),
+        (lambda: Tensor((["a", None], [0, 1])), "a missing value at position 1; remove such rows"),
+        (lambda: Tensor(([0, 2**32], [0, 1])), "4294967295"),
+        (lambda: Tensor(([0, 1], [0, 1]), [1, 2, 3]), r"values has shape \(3,\); one number for each of the 2 entries"),
+        (lambda: Tensor(([0, 1], [0, 1]), ["a", "b"]), "numbers are expected"),
+        (lambda: Tensor(([0, 1], [0, 1]), np.array([1, {}], dtype=object)), "not numbers"),
+        (lambda: Tensor(([0, 1], [0, 1]), weights=[1]), r"weights has shape \(1,\)"),
+        (lambda: Tensor(([0, 1], [0, 1]), shape=(2, 2, 2)), "shape has 3 sizes for 2 modes"),
+        (lambda: Tensor(([0, 1], [0, 1]), shape=(0, 2)), "the size of mode 0 is 0"),
+        (lambda: Tensor(([0, 1], [0, 1]), modes=["x"]), "1 names are given for 2 modes"),
+        (lambda: Tensor(([0, 1], [0, 1]), labels=[["a", "a"], None]), "'a' occurs more than once"),
+        (lambda: Matrix([[1.0, 2.0]], 1, "dense"), "no kind 'dense' of matrix; kinds are auto, observed, full"),
+        (lambda: Matrix([1.0, 2.0], 1), "two-dimensional array of numbers"),
+        (lambda: Matrix(Tensor(([0], [0], [0])), 1), "a coupled matrix has 2 modes, not 3"),
+        (lambda: Matrix([[1.0]], 1, weight=-1), "it must be above 0"),
+    ],
+)
+def test_data(make, message):
+    with pytest.raises(ArgumentError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.int64])
+def test_index_out_of_range(kind):
+    with pytest.raises(EntryError) as failure:
+        s3cmtf.fit(Tensor((np.array([0, 5], kind), np.array([0, 1], kind)), shape=(5, 2)), rank=1)
+    assert isinstance(failure.value, ValueError)
+    assert failure.value.status == "S3CMTF_BAD_ENTRY"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_values_that_are_not_finite(bad, kind):
+    with pytest.raises(EntryError, match="entry 3"):
+        s3cmtf.fit(Tensor(([0, 1, 2], [0, 1, 2]), np.array([1, 2, bad], kind)), rank=1)
+
+
+@pytest.mark.parametrize("bad", [np.nan, -1])
+def test_bad_weights(bad):
+    with pytest.raises(ValueError, match="weight"):
+        s3cmtf.fit(Tensor(([0, 1], [0, 1]), [1, 2], weights=[1, bad]), rank=1)
+
+
+def test_indices_changed_after_the_creation():
+    user = np.arange(50, dtype=np.uint32)
+    tensor = Tensor((user, user.copy()), np.ones(50, np.float32))
+    user[7] = 4_000_000_000
+    with pytest.raises(EntryError):
+        s3cmtf.fit(tensor, rank=1)
+    assert tensor.check().out_of_range == 1
+
+
+def test_no_entries():
+    empty = Tensor((np.empty(0, int), np.empty(0, int)), np.empty(0))
+    assert empty.nnz == 0
+    with pytest.raises(s3cmtf.S3cmtfError):
+        s3cmtf.fit(empty)
+
+
+def test_frames():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"user": ["a", None], "film": [0, 1], "stars": [1.0, np.nan]})
+    with pytest.raises(ArgumentError, match="column 'user' has a missing value at position 1"):
+        Tensor.from_frame(frame, value="film", modes=["user", "stars"])
+    with pytest.raises(ArgumentError, match="column 'stars' has a missing value at position 1"):
+        Tensor.from_frame(frame)
+    with pytest.raises(ArgumentError, match="no column 'usr'; its columns are 'user', 'film', 'stars'"):
+        Tensor.from_frame(frame, ["usr", "film"], "film")
+    with pytest.raises(TypeError, match="frame is expected, not list"):
+        Tensor.from_frame([1, 2])
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ArgumentError, match="column 'user' has 2 missing values, the first at position 0"):
+        Tensor.from_frame(polars.DataFrame({"user": [None, None, "a"], "film": [1, 2, 3], "stars": [1, 2, 3]}))
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ((0, 1), "cells has 2 modes; 3 are expected"),
+        (np.zeros((5, 2), int), "cells has 2 modes; 3 are expected"),
+        (np.zeros(3, int), "1 dimensions"),
+        (([0, 1], [0], [0]), "differ in length"),
+        ((-1, 0, 0), "negative index"),
+        ((0, "film 4", 0), "has labels, but the rows of mode 1 have none"),
+        ((0, 0, np.nan), "missing"),
+    ],
+)
+def test_cells(cells, message, model):
+    with pytest.raises(ArgumentError, match=message):
+        model.predict(cells)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda of: of.predict((0, 0, 0), dtype=np.int32), "float32 or float64, not int32"),
+        (lambda of: of.predict((0, 0, 0), deviation=True), "posterior samples"),
+        (lambda of: of.predict((0, 0, 0), threads=-1), "threads is -1"),
+        (lambda of: of.predict_cell(0, 1), "2 indices; the model has 3 modes"),
+        (lambda of: of.predict_cell(0, 1, "June"), "mode 2 have no labels; 'June' is not a row number"),
+        (lambda of: of.factor(3), "no mode 3; modes are 0 to 2"),
+        (lambda of: of.factor("film"), "no mode 'film'; modes have no names"),
+        (lambda of: of.row(0, -1), "rows count from 0"),
+        (lambda of: of.matrix_factor(1), "matrix"),
+        (lambda of: of.recommend(1, {}), "at least one other mode"),
+        (lambda of: of.recommend(1, {1: 0}), "mode 1 is ranked; its row cannot be given"),
+        (lambda of: of.recommend(1, {0: 1000}), "1000|1001"),
+        (lambda of: of.recommend(1, {0: 0}, top=0), "length of a list is 0"),
+        (lambda of: of.recommend(1, {0: [0, 1], 2: [0, 1, 2]}), "differ in length: 2, 3"),
+        (lambda of: of.recommend(1, {0: 0}, quantile=2), "quantile"),
+        (lambda of: of.similar(0, 1000), "1000|1001"),
+        (lambda of: of.concepts(1, given={1: 0}), "mode"),
+        (lambda of: of.clusters(1, space="rows"), "no space 'rows'; spaces are predictions, columns"),
+        (lambda of: of.fold_in(0), "a tensor or matrices"),
+        (lambda of: of.fold_in(0, matrices=Matrix([[1.0]], 0)), "1 matrices are given; mode 0 has 0 coupled"),
+        (lambda of: of.evaluate(Tensor(([0], [0]))), "modes"),
+    ],
+)
+def test_uses_of_a_model(use, message, model):
+    with pytest.raises(ValueError, match=message):
+        use(model)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda of, ratings: s3cmtf.fit([1, 2]),
+        lambda of, ratings: s3cmtf.fit(ratings, [ratings]),
+        lambda of, ratings: s3cmtf.fit(ratings, test=[1]),
+        lambda of, ratings: of.evaluate([1, 2]),
+        lambda of, ratings: of.factor(1.5),
+        lambda of, ratings: Tensor(([0], [0]), like=[1]),
+        lambda of, ratings: s3cmtf.Model(),
+        lambda of, ratings: s3cmtf.S3CMTF(rnak=3),
+        lambda of, ratings: pickle.dumps(of._use()),
+    ],
+)
+def test_wrong_types(use, model, ratings):
+    with pytest.raises(TypeError):
+        use(model, ratings)
+
+
+def test_files(tmp_path, ratings):
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        Tensor.open(tmp_path / "none.coo")
+    with pytest.raises(s3cmtf.FileError, match="a folder"):
+        s3cmtf.Model.load(tmp_path)
+    text = tmp_path / "bad.tns"
+    text.write_text("1 1 1\n1 x 1\n")
+    with pytest.raises(s3cmtf.FileError, match="line 2"):
+        Tensor.open(text)
+    path = tmp_path / "ratings.coo"
+    ratings.save(path)
+    with pytest.raises(ArgumentError, match="binary file; it has no option 'value'"):
+        Tensor.open(path, value="stars")
+    with pytest.raises(ArgumentError, match="colums"):
+        Tensor.open(text, colums=[1])
+    damaged = bytearray(path.read_bytes())
+    damaged[-1] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(OSError):
+        Tensor.open(path)
+    assert Tensor.open(path, verify=False).check().damaged_sections == 1
+    with pytest.raises(s3cmtf.FileError):
+        s3cmtf.Model.load(path)
+    with pytest.raises(OSError):
+        ratings.save(tmp_path / "missing" / "ratings.coo")
+    with pytest.raises(ValueError, match="NUL"):
+        ratings.save("a\0b")
+
+
+def test_damaged_pickle(model):
+    content = bytearray(pickle.dumps(model))
+    content[len(content) // 2] ^= 255
+    try:
+        pickle.loads(bytes(content))
+    except Exception as failure:
+        assert isinstance(failure, (s3cmtf.S3cmtfError, pickle.UnpicklingError, ValueError, KeyError))
+
+
+def test_status_classes():
+    from s3cmtf.errors import exception
+
+    assert isinstance(exception("S3CMTF_OUT_OF_MEMORY", "x"), MemoryError)
+    assert isinstance(exception("S3CMTF_SYSTEM", "x"), OSError)
+    assert isinstance(exception("S3CMTF_BAD_STATE", "x"), RuntimeError)
+    assert str(exception("S3CMTF_BAD_FILE", "line 3: x")) == "line 3: x"
+    assert exception("S3CMTF_RESERVED", "x").status == "S3CMTF_RESERVED"

@@ -1,0 +1,158 @@
+"""Labels of rows, and data frames."""
+
+import numpy as np
+import pytest
+from conftest import OPTIONS, columns, named
+
+import s3cmtf
+
+
+def test_strings_are_labels():
+    tensor = s3cmtf.Tensor((["b", "a", "b"], np.array(["x", "y", "x"], dtype=object)), [1, 2, 3])
+    assert [list(of) for of in tensor.labels] == [["b", "a"], ["x", "y"]]
+    assert tensor.indices[0].tolist() == [0, 1, 0]
+
+
+def test_times_are_sorted_labels():
+    days = np.array(["2024-03-02", "2024-03-01", "2024-03-02"], dtype="datetime64[D]")
+    tensor = s3cmtf.Tensor((days, [0, 1, 2]))
+    assert tensor.indices[0].tolist() == [1, 0, 1]
+    assert str(tensor.labels[0][0]) == "2024-03-01"
+
+
+def test_like_keeps_rows():
+    first = s3cmtf.Tensor((["a", "b"], [0, 1]))
+    second = s3cmtf.Tensor((["c", "b"], [0, 1]), like=first)
+    assert second.indices[0].tolist() == [2, 1]
+    assert list(second.labels[0]) == ["a", "b", "c"]
+
+
+def test_labels():
+    labels = s3cmtf.Labels(["anna", "ben", 7])
+    assert (len(labels), labels[1], labels.index("ben"), labels.find(7), labels.find("8")) == (3, "ben", 1, 2, None)
+    assert "ben" in labels
+    assert labels == s3cmtf.Labels(["anna", "ben", 7])
+    assert s3cmtf.Labels(["7"]).index(7) == 0
+    with pytest.raises(s3cmtf.ArgumentError, match="no row has the label 'anne'; similar labels: 'anna'"):
+        labels.index("anne")
+    with pytest.raises(s3cmtf.ArgumentError, match="'x' occurs more than once"):
+        s3cmtf.Labels(["x", "x"])
+
+
+def make_frame(library):
+    return pytest.importorskip(library).DataFrame(named())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(library):
+    user, film, month, stars = columns()
+    tensor = s3cmtf.Tensor.from_frame(make_frame(library))
+    assert tensor.modes == ("user", "film", "month")
+    assert tensor.labels[0][0] == "user 0"
+    assert tensor.labels[2] is None
+    assert np.array_equal([int(str(tensor.labels[1][row]).split()[1]) for row in tensor.indices[1]], film)
+    assert np.array_equal(tensor.indices[0], user)
+    assert np.array_equal(tensor.indices[2], month)
+    assert np.array_equal(tensor.values, stars)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_frames(library):
+    frame = make_frame(library)
+    weighted = s3cmtf.Tensor.from_frame(frame, ["film", "user"], weight="stars", value="month")
+    assert weighted.order == 2
+    assert np.array_equal(weighted.weights, columns()[3])
+    ones = s3cmtf.Tensor.from_frame(frame[["user", "film"]], value=False)
+    assert ones.order == 2
+    assert set(ones.values) == {1}
+
+
+def test_categories_keep_unused_levels():
+    pandas = pytest.importorskip("pandas")
+    film = pandas.Categorical(["x", "z", "x"], categories=["x", "y", "z"])
+    tensor = s3cmtf.Tensor.from_frame(pandas.DataFrame({"user": [0, 1, 2], "film": film, "stars": [1.0, 2.0, 3.0]}))
+    assert list(tensor.labels[1]) == ["x", "y", "z"]
+    assert tensor.shape == (3, 3)
+    model = s3cmtf.fit(tensor, rank=1, epochs=3)
+    assert np.isfinite(model.predict_cell(0, "y"))
+
+
+def test_kinds_of_pandas_columns():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "a": pandas.array([1, 2], dtype="Int64"),
+            "b": pandas.to_datetime(["2024-03-02", "2024-03-01"]),
+            "c": pandas.array(["x", "y"], dtype="string"),
+            "d": [True, False],
+            "value": pandas.array([1.5, 2.5], dtype="Float64"),
+        }
+    )
+    tensor = s3cmtf.Tensor.from_frame(frame)
+    assert [of.tolist() for of in tensor.indices] == [[1, 2], [1, 0], [0, 1], [0, 1]]
+    assert tensor.values.tolist() == [1.5, 2.5]
+
+
+def test_kinds_of_polars_columns():
+    polars = pytest.importorskip("polars")
+    from datetime import date
+
+    frame = polars.DataFrame(
+        {
+            "a": polars.Series(["x", "y"]).cast(polars.Categorical),
+            "b": [date(2024, 3, 2), date(2024, 3, 1)],
+            "c": polars.Series(["q", "p"]).cast(polars.Enum(["p", "q", "r"])),
+            "d": [True, False],
+            "value": [1, 2],
+        }
+    )
+    tensor = s3cmtf.Tensor.from_frame(frame)
+    assert [of.tolist() for of in tensor.indices] == [[0, 1], [1, 0], [1, 0], [0, 1]]
+    assert tensor.shape == (2, 2, 3, 2)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_predict_frames(library, named_model):
+    frame = make_frame(library)
+    expected = named_model.predict(s3cmtf.Tensor.from_frame(frame))
+    assert np.array_equal(named_model.predict(frame), expected)
+    assert np.array_equal(named_model.predict(frame[["month", "film", "user"]]), expected)
+
+
+def test_names_in_predictions(named_model, frame):
+    one = named_model.predict_cell("user 3", "film 4", 2)
+    assert one == named_model.predict((["user 3"], ["film 4"], [2]))[0]
+    new = named_model.predict((["nobody"], ["film 4"], 2))
+    assert new == named_model.predict((1000, named_model.labels[1].index("film 4"), 2))
+
+
+def test_rows_by_label_equal_rows_by_number(named_model, frame):
+    ratings = s3cmtf.Tensor.from_frame(frame)
+    by_label = named_model.recommend("film", {"user": "user 3"}, exclude=ratings)
+    by_number = named_model.recommend(1, {0: 3}, exclude=ratings)
+    assert list(by_label.labels) == list(by_number.labels)
+    assert by_label.labels[0].startswith("film ")
+    by_row = named_model.similar(1, named_model.labels[1].index("film 4"))
+    assert named_model.similar("film", "film 4").labels.tolist() == by_row.labels.tolist()
+
+
+def test_matrix_rows_are_matched_by_label(frame):
+    pandas = pytest.importorskip("pandas")
+    ratings = s3cmtf.Tensor.from_frame(frame)
+    films = [f"film {of}" for of in reversed(range(41))]
+    kinds = pandas.DataFrame({"film": films, "kind": ["even" if int(of.split()[1]) % 2 == 0 else "odd" for of in films]})
+    matrix = s3cmtf.Matrix(kinds, "film", "full", value=False, weight=1)
+    model = s3cmtf.fit(ratings, matrix, **OPTIONS)
+    assert model.labels[1][40] == "film 40"
+    assert list(model.matrices[0].labels) == ["even", "odd"]
+    # Film 40 has no ratings: its kind determines the prediction.
+    assert model.predict_cell("user 0", "film 40", 0) > 4
+    assert model.predict_cell("user 1", "film 40", 0) < 3
+
+
+def test_tables_that_number_rows_differently_are_refused(named_model, frame):
+    other = s3cmtf.Tensor.from_frame(frame.iloc[::-1])
+    with pytest.raises(s3cmtf.ArgumentError, match="numbered differently in entries; create it with like="):
+        named_model.evaluate(other)
+    same = s3cmtf.Tensor.from_frame(frame.iloc[::-1], like=named_model)
+    assert named_model.evaluate(same).rmse < 0.1
