@@ -1,0 +1,191 @@
+# Fits: in the background, with progress, cancellation and interruption.
+
+"""
+    FitProgress(data; matrices, test, valid, init, checkpoint, resume, preset, options, names of options...)
+
+A fit that runs in the background. Iteration waits for epochs and returns a `Progress` for each; if epochs are faster than the
+loop, some are left out, but never the last one. `fetch(run)` waits for the model, `cancel(run)` ends the fit after the current
+epoch, and `close(run)` ends it without a model. An interrupt (Ctrl-C) while waiting cancels the fit.
+
+```julia
+run = FitProgress(ratings; rank=8, test=held_out)
+for epoch in run
+    println(epoch.epoch, " ", epoch.test_rmse)
+end
+model = fetch(run)
+```
+"""
+struct FitProgress
+    handle::Handle{s3cmtf_fit}
+    problem::Problem
+    # Arrays that the library refers to.
+    arrays::Any
+    model::Base.RefValue{Union{Nothing,Model}}
+    lock::ReentrantLock
+end
+
+"Entries in any form; a table has the columns and names of `like`, a problem or model."
+function entries_like(data, like)
+    tensor = is_table_of_entries(data) ? Tensor(data; like=like) : Tensor(data)
+    ndims(tensor) == length(like.modes) ||
+        throw(DimensionMismatch("the entries have $(ndims(tensor)) modes; $(length(like.modes)) are needed"))
+    foreach(mode -> check_labels(tensor.labels[mode], like.labels[mode], like.modes[mode]), 1:ndims(tensor))
+    return tensor
+end
+
+"Throws if the same names stand for different rows."
+function check_labels(labels::ModeLabels, expected::ModeLabels, mode)
+    (labels === nothing || expected === nothing || labels === expected) && return
+    for (row, (name, other)) in enumerate(zip(labels.names, expected.names))
+        name == other || throw(ArgumentError("row $row of mode $mode is $(repr(name)) in the entries and $(repr(other)) in the model; " *
+            "create the entries with `Tensor(table; like=...)` of the tensor or model"))
+    end
+end
+
+function FitProgress(data; matrices=(), test=nothing, valid=nothing, init=nothing, checkpoint=nothing, resume=nothing, preset=nothing,
+    options=nothing, keywords...)
+    problem = data isa Problem ? data : Problem(data; matrices=matrices)
+    data isa Problem && !isempty(matrices) && throw(ArgumentError("a Problem has its matrices already; give them to Problem()"))
+    test === nothing || (test = entries_like(test, problem))
+    valid === nothing || (valid = entries_like(valid, problem))
+    settings = make_options(keywords; preset=preset, given=options, resume=resume)
+    handle = use(problem.handle, settings) do problem, options
+        create(output -> s3cmtf_fit_new(problem, options, output), s3cmtf_fit)
+    end
+    use(handle) do fit
+        test === nothing || use(coo -> s3cmtf_fit_set_test(fit, coo), test.handle)
+        valid === nothing || use(coo -> s3cmtf_fit_set_valid(fit, coo), valid.handle)
+        init === nothing || use(model -> s3cmtf_fit_set_init(fit, model), init.handle)
+        checkpoint === nothing || s3cmtf_fit_set_checkpoint(fit, checkpoint)
+        resume === nothing || s3cmtf_fit_set_resume(fit, resume)
+        s3cmtf_fit_start(fit)
+    end
+    arrays = (problem.arrays, test, valid)
+    return FitProgress(handle, problem, arrays, Ref{Union{Nothing,Model}}(nothing), ReentrantLock())
+end
+
+"""
+    progress(run)
+
+Returns the `Progress` of a fit without waiting.
+"""
+progress(run::FitProgress) =
+    Progress(use(fit -> read_struct(state -> s3cmtf_fit_get_progress(fit, state), s3cmtf_progress), run.handle))
+
+"""
+    isrunning(run)
+
+Returns whether the fit has not ended yet.
+"""
+isrunning(run::FitProgress) = is_running_after(run, 0.0)
+
+function is_running_after(run::FitProgress, seconds)
+    running = Ref{Int32}(0)
+    use(fit -> s3cmtf_fit_wait(fit, seconds, running), run.handle)
+    return running[] != 0
+end
+
+"""
+    cancel(run)
+
+Requests the end of a fit. `fetch` then returns the model of the last complete epoch; before the first it throws an `S3CMTFError`.
+"""
+cancel(run::FitProgress) = use(s3cmtf_fit_cancel, run.handle)
+
+Base.close(run::FitProgress) = close(run.handle)
+Base.isopen(run::FitProgress) = isopen(run.handle)
+
+"Longest time in seconds for which a wait does not see an interrupt or another task."
+const longest_pause = 0.05
+
+"Waits until the fit has ended or `done()`. Other tasks run meanwhile, and an interrupt cancels the fit."
+function wait_until(done, run::FitProgress)
+    pause = 0.001
+    try
+        while !done() && is_running_after(run, 0.001)
+            sleep(pause)
+            pause = min(1.5 * pause, longest_pause)
+        end
+    catch failure
+        failure isa InterruptException && cancel(run)
+        rethrow()
+    end
+    return nothing
+end
+
+function Base.iterate(run::FitProgress, seen::Int=0)
+    wait_until(() -> progress(run).epoch > seen, run)
+    if isrunning(run)
+        state = progress(run)
+        return state, state.epoch
+    end
+    # After the end, the epochs that were not seen follow from the record of the model.
+    past = filter(state -> state.epoch > seen, history(fetch(run)))
+    return isempty(past) ? nothing : (first(past), first(past).epoch)
+end
+Base.IteratorSize(::Type{FitProgress}) = Base.SizeUnknown()
+Base.eltype(::Type{FitProgress}) = Progress
+
+"""
+    fetch(run)
+
+Waits for the end of a fit and returns its model.
+"""
+function Base.fetch(run::FitProgress)
+    run.model[] === nothing || return run.model[]
+    wait_until(() -> false, run)
+    lock(run.lock) do
+        run.model[] === nothing && (run.model[] = take_model(run))
+    end
+    return run.model[]
+end
+
+function take_model(run::FitProgress)
+    handle = use(fit -> create(output -> s3cmtf_fit_take(fit, output), s3cmtf_model), run.handle)
+    problem = run.problem
+    model = Model(handle, problem.modes, problem.labels, problem.matrix_labels)
+    for (name, text) in record(model)
+        name === :note && occursin(r"^\d+ warning ", text) && @warn split(text, ' '; limit=3)[3]
+    end
+    return model
+end
+
+"""
+    fit!(callback, run)
+
+Calls `callback(progress)` for epochs of a fit and returns the model. If the callback returns `true`, the fit is cancelled.
+"""
+function fit!(callback, run::FitProgress)
+    for state in run
+        callback(state) === true && isrunning(run) && (cancel(run); break)
+    end
+    return fetch(run)
+end
+
+"""
+    fit(data; matrices=[], test, valid, init, checkpoint, resume, preset, options, names of options...)
+    fit(callback, data; ...)
+
+Fits a model to a tensor and the matrices coupled to its modes.
+
+- `data`: a `Tensor`, anything that `Tensor` accepts as its only argument, or a `Problem`.
+- `matrices`: a list of `CoupledMatrix`, `Graph` or pairs `mode => data`.
+- `test`: entries on which the error is measured after every epoch. `valid`: entries that select the best epoch and, with the option
+  `patience`, stop the fit.
+- `init`: a model to start from. `checkpoint`: a file that is written during the fit. `resume`: a checkpoint to continue; its
+  options apply, and only `epochs`, `samples`, `threads`, `pin`, `kernel`, `time_limit` and `checkpoint_every` may be given.
+- Options by name, such as `rank=(8, 8, 4)`, `algorithm=:gibbs` or `biases=false`; `options()` describes them. `preset` is one
+  of `presets()`, and `options` a dictionary or text of further options, such as those of a trial of `tune`.
+- `callback(progress)` is called for epochs; if it returns `true`, the fit ends.
+
+Warnings of the fit are logged. An interrupt (Ctrl-C) cancels it.
+"""
+function fit(callback, data; keywords...)
+    run = FitProgress(data; keywords...)
+    try
+        return fit!(callback, run)
+    finally
+        close(run)
+    end
+end
+fit(data; keywords...) = fit(state -> false, data; keywords...)

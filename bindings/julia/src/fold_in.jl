@@ -1,0 +1,53 @@
+# New rows without a new fit.
+
+"""
+    fold_in(model, mode; tensor, matrices=[], replace=false, threads=0)
+
+Adds rows of a mode, such as new users, without a new fit. Returns the new `model` and the numbers of rows `added` and `replaced`.
+
+- `tensor`: all entries of the new rows. A table has the columns and names of the model; new names become new rows.
+- `matrices`: pairs of the number of a coupled matrix of the model, from 1, and its entries for the new rows, or triples
+  `(number, entries, weight)`.
+- `replace=true` replaces rows of the model that have entries; otherwise such rows are an error.
+"""
+function fold_in(model::Model, mode; tensor=nothing, matrices=(), replace=false, threads=0)
+    number = mode_number(model, mode)
+    labels = copy(model.labels)
+    if tensor !== nothing
+        tensor = entries_like(tensor, model)
+        tensor.labels[number] === nothing || (labels[number] = tensor.labels[number])
+    end
+    parts = map(part -> matrix_part(model, number, labels, part...), matrices isa Union{Pair,Tuple{Integer,Any,Any}} ? [matrices] : collect(matrices))
+    entries = Tensor[part.entries for part in parts]
+    numbers, weights = UInt64[part.number - 1 for part in parts], Float64[part.weight for part in parts]
+    added, replaced = Ref{UInt64}(0), Ref{UInt64}(0)
+    handles = map(part -> part.handle, tensor === nothing ? entries : [tensor; entries])
+    handle = use(model.handle, handles...) do pointer, coos...
+        matrix_pointers = collect(Ptr{s3cmtf_coo}, tensor === nothing ? coos : Base.tail(coos))
+        GC.@preserve matrix_pointers numbers weights begin
+            request = Ref(c_struct(s3cmtf_fold_in_request; tensor=tensor === nothing ? C_NULL : first(coos),
+                matrix_count=length(entries), matrices=isempty(entries) ? C_NULL : pointer(matrix_pointers),
+                matrix_numbers=isempty(entries) ? C_NULL : pointer(numbers), weights=isempty(entries) ? C_NULL : pointer(weights),
+                replace=replace, threads=threads))
+            create(output -> s3cmtf_model_fold_in(pointer, number - 1, request, output, added, replaced), s3cmtf_model)
+        end
+    end
+    return (model=Model(handle, model.modes, labels, model.matrix_labels), added=Int(added[]), replaced=Int(replaced[]))
+end
+
+"The entries of a matrix for new rows. `labels` gets the names of rows that only the matrix has."
+function matrix_part(model::Model, mode, labels, number, data, weight=0.0)
+    matrix_info(model, number)
+    known = (labels[mode], model.matrix_labels[number])
+    tensor = if is_table_of_entries(data)
+        table = column_table(data)
+        names = column_roles(table, nothing, nothing, nothing)[1]
+        Tensor(table; like=Known(names, collect(ModeLabels, known)))
+    else
+        Tensor(data)
+    end
+    ndims(tensor) == 2 || throw(DimensionMismatch("a coupled matrix has 2 modes; this has $(ndims(tensor))"))
+    foreach(n -> check_labels(tensor.labels[n], known[n], ("rows of the matrix", "columns of the matrix")[n]), 1:2)
+    labels[mode] === nothing || tensor.labels[1] === nothing || (labels[mode] = tensor.labels[1])
+    return (entries=tensor, number=number, weight=weight)
+end

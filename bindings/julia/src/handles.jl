@@ -1,0 +1,102 @@
+# Objects of the library: freed by a finalizer or by `close`, and never while a call uses them.
+
+"""
+Owns an object of the library. `uses` counts the calls that are using it. If `viewed`, arrays refer to its memory, so that only the
+finalizer frees it, when neither the object nor such an array is reachable any more.
+"""
+mutable struct Handle{T}
+    pointer::Ptr{T}
+    uses::Int
+    isopen::Bool
+    viewed::Bool
+    lock::Threads.SpinLock
+    function Handle{T}(pointer::Ptr{T}) where {T}
+        handle = new{T}(pointer, 0, true, false, Threads.SpinLock())
+        return finalizer(free, handle)
+    end
+end
+
+Handle(pointer::Ptr{T}) where {T} = Handle{T}(pointer)
+
+"Creates a handle for the object that `create(output)` stores."
+function create(make, ::Type{T}) where {T}
+    output = Ref{Ptr{T}}(C_NULL)
+    make(output)
+    return Handle(output[])
+end
+
+function free(handle::Handle)
+    pointer = handle.pointer
+    handle.pointer = C_NULL
+    pointer == C_NULL || free_object(pointer)
+    return nothing
+end
+
+free_object(pointer::Ptr{s3cmtf_text}) = s3cmtf_text_free(pointer)
+free_object(pointer::Ptr{s3cmtf_coo}) = s3cmtf_coo_free(pointer)
+free_object(pointer::Ptr{s3cmtf_options}) = s3cmtf_options_free(pointer)
+free_object(pointer::Ptr{s3cmtf_problem}) = s3cmtf_problem_free(pointer)
+free_object(pointer::Ptr{s3cmtf_fit}) = s3cmtf_fit_free(pointer)
+free_object(pointer::Ptr{s3cmtf_tune}) = s3cmtf_tune_free(pointer)
+free_object(pointer::Ptr{s3cmtf_model}) = s3cmtf_model_free(pointer)
+free_object(pointer::Ptr{s3cmtf_concepts}) = s3cmtf_concepts_free(pointer)
+free_object(pointer::Ptr{s3cmtf_clusters}) = s3cmtf_clusters_free(pointer)
+free_object(pointer::Ptr{s3cmtf_names}) = s3cmtf_names_free(pointer)
+
+kind(::Handle{T}) where {T} = chop(string(nameof(T)); head=7, tail=0)
+
+function begin_use(handle::Handle)
+    lock(handle.lock)
+    isopen = handle.isopen && handle.pointer != C_NULL
+    isopen && (handle.uses += 1)
+    unlock(handle.lock)
+    isopen || throw(S3CMTFError("this $(kind(handle)) is closed; it cannot be used after close()"))
+    return handle.pointer
+end
+
+function end_use(handle::Handle)
+    lock(handle.lock)
+    handle.uses -= 1
+    last = !handle.isopen && handle.uses == 0 && !handle.viewed
+    unlock(handle.lock)
+    last && free(handle)
+    return nothing
+end
+
+"Calls `f` with the pointer of each handle, none of which is freed meanwhile."
+function use(f, handles::Handle...)
+    used = 0
+    try
+        pointers = map(handles) do handle
+            pointer = begin_use(handle)
+            used += 1
+            pointer
+        end
+        return f(pointers...)
+    finally
+        foreach(end_use, handles[1:used])
+    end
+end
+
+"""
+    close(object)
+
+Releases the memory of a `Tensor`, `Problem`, `FitProgress` or `Model` now instead of at the next garbage collection. A later use
+throws an `S3CMTFError`. Calls in progress and arrays that refer to the object keep its memory valid.
+"""
+function Base.close(handle::Handle)
+    lock(handle.lock)
+    handle.isopen = false
+    unused = handle.uses == 0 && !handle.viewed
+    unlock(handle.lock)
+    unused && free(handle)
+    return nothing
+end
+
+Base.isopen(handle::Handle) = handle.isopen
+
+# An object of the library exists only in its process. Objects never change after their creation, so that a deep copy can share them.
+Base.deepcopy_internal(handle::Handle, ::IdDict) = handle
+Serialization.serialize(::Serialization.AbstractSerializer, handle::Handle) =
+    throw(S3CMTFError("a $(kind(handle)) of the library cannot be serialized; write a tensor or a model to a file with save(), and " *
+        "read the file with Tensor() or load()"))

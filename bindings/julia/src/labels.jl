@@ -1,0 +1,91 @@
+# Names of the rows of a mode, as in columns of strings.
+
+"Names of rows, numbered from 1 in the order of their first occurrence."
+struct Labels
+    names::Vector{String}
+    rows::Dict{String,Int}
+end
+
+Labels() = Labels(String[], Dict{String,Int}())
+
+function Labels(names::AbstractVector)
+    labels = Labels()
+    for (row, name) in enumerate(names)
+        push!(labels.names, string(name))
+        # Rows without a name, and further rows with the same name, are not found by it.
+        isempty(name) || get!(labels.rows, string(name), row)
+    end
+    return labels
+end
+
+Base.copy(labels::Labels) = Labels(copy(labels.names), copy(labels.rows))
+Base.length(labels::Labels) = length(labels.names)
+
+"Returns the row of a name, which is added if it is new."
+row!(labels::Labels, name::AbstractString) = get!(labels.rows, name) do
+    push!(labels.names, name)
+    length(labels.names)
+end
+
+"The name of a row, or its number if it has none."
+function label(labels::Labels, row::Integer)
+    name = row <= length(labels.names) ? labels.names[row] : ""
+    return isempty(name) ? string(row) : name
+end
+
+const ModeLabels = Union{Nothing,Labels}
+
+label(::Nothing, row::Integer) = string(row)
+
+"Returns the row that a number or a name stands for."
+find_row(::ModeLabels, row::Integer, mode) = row
+find_row(::Nothing, name, mode) = throw(ArgumentError("mode $mode has no names of rows; give the number of the row instead of $(repr(name))"))
+function find_row(labels::Labels, name, mode)
+    row = get(labels.rows, string(name), 0)
+    row > 0 && return row
+    start = lowercase(first(string(name), 3))
+    near = first(filter(known -> startswith(lowercase(known), start), labels.names), 3)
+    hint = isempty(near) ? "" : "; similar names are $(join(repr.(near), ", "))"
+    throw(ArgumentError("mode $mode has no row $(repr(string(name)))$hint"))
+end
+
+# As the library writes and reads names: tab, line ends and backslash are escaped.
+escape(name) = replace(replace(replace(replace(name, '\\' => "\\\\"), '\t' => "\\t"), '\n' => "\\n"), '\r' => "\\r")
+
+"Writes the names of a mode beside the file `path`, as conversion does: ratings.mode1.tsv beside ratings.coo."
+function write_labels(labels::Labels, path::AbstractString, mode::Integer)
+    beside = string(splitext(path)[1], ".mode", mode, ".tsv")
+    temporary = beside * ".tmp"
+    open(temporary, "w") do io
+        println(io, "index\tname")
+        for (row, name) in enumerate(labels.names)
+            isempty(name) || println(io, row, '\t', escape(name))
+        end
+    end
+    mv(temporary, beside; force=true)
+    return beside
+end
+
+"Reads the names of a mode beside the file `path`; `nothing` if there is no such file."
+function read_labels(path::AbstractString, mode::Integer)
+    output = Ref{Ptr{s3cmtf_names}}(C_NULL)
+    s3cmtf_names_open_beside(path, mode - 1, output)
+    return output[] == C_NULL ? nothing : read_names(Handle(output[]))
+end
+
+"""
+    row_names(path)
+
+Reads a file with names of rows: TSV or CSV with the number of a row, from 1, in the first column and its name in the second.
+"""
+row_names(path::AbstractString) = read_names(create(output -> s3cmtf_names_open(path, output), s3cmtf_names)).names
+
+function read_names(handle::Handle{s3cmtf_names})
+    names = use(handle) do pointer
+        count = Ref{UInt64}(0)
+        s3cmtf_names_get_count(pointer, count)
+        [read_text((args...) -> s3cmtf_names_get(pointer, row, args...)) for row in 0:Int(count[])-1]
+    end
+    close(handle)
+    return Labels(names)
+end

@@ -1,0 +1,125 @@
+# Tensors with coupled matrices and graphs.
+
+const matrix_kinds = (observed=S3CMTF_MATRIX_OBSERVED, graph=S3CMTF_MATRIX_GRAPH, full=S3CMTF_MATRIX_FULL,
+    sampled=S3CMTF_MATRIX_SAMPLED, auto=S3CMTF_MATRIX_AUTO)
+
+"""
+    CoupledMatrix(mode, data; kind=:auto, weight=nothing, penalty=nothing, zeros=nothing)
+
+A matrix whose rows are the rows of a mode of the tensor, by its number or name. `data` is anything that `Tensor` accepts: a
+`SparseMatrixCSC`, a tuple `(rows, columns, values)`, a table, a file or a `Tensor`. In a table the first index column has the rows,
+by the names of the mode if it has names.
+
+| `kind` | a cell that is not listed |
+| --- | --- |
+| `:auto` | is unknown; 0 if all listed values are equal and held-out entries are then predicted better |
+| `:observed` | is unknown |
+| `:full` | is 0 |
+| `:sampled` | is 0 if it is one of `zeros` cells sampled for each entry |
+
+`weight` multiplies its squared errors; by default the option `lambda_m` applies. `penalty` replaces the option `lambda_reg` for the
+factor of its columns.
+"""
+struct CoupledMatrix
+    mode::Union{Int,Symbol}
+    data::Any
+    kind::Symbol
+    weight::Float64
+    penalty::Union{Nothing,Float64}
+    zeros::Int
+end
+
+function CoupledMatrix(mode, data; kind=:auto, weight=nothing, penalty=nothing, zeros=nothing)
+    code(matrix_kinds, kind, "kind is")
+    weight === nothing || weight > 0 || throw(ArgumentError("the weight of a matrix is $weight; it is above 0"))
+    zeros === nothing || Symbol(kind) === :sampled || throw(ArgumentError("`zeros` is for kind :sampled, not $(repr(kind))"))
+    count = something(zeros, Symbol(kind) === :sampled ? 1 : 0)
+    return CoupledMatrix(mode isa Integer ? Int(mode) : Symbol(mode), data, Symbol(kind), something(weight, 0), penalty, count)
+end
+
+"""
+    Graph(mode, data; weight=nothing)
+
+Similarities between rows of a mode: a penalty on the differences between the factor rows of similar rows. `data` is a square matrix
+in any form that `CoupledMatrix` accepts; in a table both index columns have rows of the mode.
+"""
+Graph(mode, data; weight=nothing) = CoupledMatrix(mode, data; kind=:graph, weight=weight)
+
+coupled_matrix(matrix::CoupledMatrix) = matrix
+coupled_matrix((mode, data)::Pair) = data isa CoupledMatrix ? data : CoupledMatrix(mode, data)
+coupled_matrix(other) = throw(ArgumentError("a coupled matrix is CoupledMatrix(mode, data), Graph(mode, data) or mode => data; this is " *
+    summary(other)))
+
+"Modes and names of rows that a table has in common with something else."
+struct Known
+    modes::Vector{Symbol}
+    labels::Vector{ModeLabels}
+end
+
+"""
+    Problem(tensor; matrices=[])
+
+A tensor and the matrices coupled to its modes, for several fits of the same data. `matrices` is a list of `CoupledMatrix`, `Graph` or
+pairs `mode => data`.
+"""
+struct Problem
+    handle::Handle{s3cmtf_problem}
+    modes::Vector{Symbol}
+    labels::Vector{ModeLabels}
+    matrices::Vector{CoupledMatrix}
+    matrix_labels::Vector{ModeLabels}
+    arrays::Any
+end
+
+Problem(problem::Problem) = problem
+function Problem(data; matrices=())
+    tensor = Tensor(data)
+    handle = use(coo -> create(output -> s3cmtf_problem_new(coo, output), s3cmtf_problem), tensor.handle)
+    problem = Problem(handle, tensor.modes, copy(tensor.labels), CoupledMatrix[], ModeLabels[], Any[tensor.arrays])
+    foreach(matrix -> couple!(problem, coupled_matrix(matrix)), matrices isa Union{CoupledMatrix,Pair} ? (matrices,) : matrices)
+    return problem
+end
+
+Base.close(problem::Problem) = close(problem.handle)
+Base.isopen(problem::Problem) = isopen(problem.handle)
+Base.ndims(problem::Problem) = length(problem.modes)
+
+is_table_of_entries(data) = !(data isa Union{Tensor,AbstractString,Tuple,SparseMatrixCSC}) && is_table(data)
+
+"The entries of a matrix, whose rows have the names of the mode, and the names of its columns."
+function matrix_entries(data, labels::ModeLabels, is_graph::Bool)
+    is_table_of_entries(data) || return Tensor(data)
+    table = column_table(data)
+    names, value, weight = column_roles(table, nothing, nothing, nothing)
+    length(names) == 2 || throw(ArgumentError("a table of a matrix has a column of rows, one of columns and one of values; this has " *
+        "the index columns $(join(names, ", "))"))
+    labels === nothing && is_labelled(column(table, names[1])) && throw(ArgumentError(
+        "column $(names[1]) has names of rows, but the rows of the mode are numbers; give their numbers"))
+    if is_graph && labels !== nothing
+        # Both columns have rows of the mode; names that occur only in the second are added as well.
+        rows, seen = column_rows(column(table, names[1]), labels, false, names[1])
+        columns, seen = column_rows(column(table, names[2]), seen, false, names[2])
+        tensor = Tensor((rows, columns), column(table, value))
+        return Tensor(tensor.handle, names, ModeLabels[seen, nothing], nothing)
+    end
+    return Tensor(table; like=Known(names, ModeLabels[labels, nothing]), value=value)
+end
+
+function couple!(problem::Problem, matrix::CoupledMatrix)
+    mode = mode_number(problem, matrix.mode)
+    entries = matrix_entries(matrix.data, problem.labels[mode], matrix.kind === :graph)
+    ndims(entries) == 2 || throw(DimensionMismatch("a coupled matrix has 2 modes; this has $(ndims(entries))"))
+    coupling = Ref(c_struct(s3cmtf_coupling; kind=code(matrix_kinds, matrix.kind, "kind is"), zeros=matrix.zeros, weight=matrix.weight,
+        penalty=something(matrix.penalty, 0.0), has_penalty=matrix.penalty !== nothing))
+    use(problem.handle, entries.handle) do pointer, coo
+        s3cmtf_problem_add_matrix(pointer, mode - 1, coo, coupling)
+    end
+    # Names that only the matrix has belong to rows of the mode, too.
+    if problem.labels[mode] !== nothing && entries.labels[1] !== nothing
+        problem.labels[mode] = entries.labels[1]
+    end
+    push!(problem.matrices, matrix)
+    push!(problem.matrix_labels, entries.labels[2])
+    push!(problem.arrays, entries.arrays)
+    return problem
+end

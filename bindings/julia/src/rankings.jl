@@ -1,0 +1,105 @@
+# Recommendations and similar rows.
+
+"""
+A list of rows, the best first: `rows`, `scores` and `names` (`nothing` if the mode has no names of rows).
+"""
+struct Ranking
+    rows::Vector{Int}
+    scores::Vector{Float64}
+    names::Union{Nothing,Vector{String}}
+end
+
+Base.length(ranking::Ranking) = length(ranking.rows)
+
+"Splits the outputs of the library into lists; `base` is the first row in them."
+function ranking_lists(rows, scores, counts, top, labels::ModeLabels, base)
+    return map(enumerate(counts)) do (query, count)
+        range = (query-1)*top .+ (1:Int(count))
+        numbers = Int.(rows[range]) .+ (1 - base)
+        Ranking(numbers, scores[range], labels === nothing ? nothing : [label(labels, row) for row in numbers])
+    end
+end
+
+# A named tuple or pairs, as (mode, row or rows).
+given_pairs(given::NamedTuple) = collect(Any, pairs(given))
+given_pairs(given::Pair) = Any[given]
+given_pairs(given) = collect(Any, given)
+
+row_numbers(model::Model, mode::Int, rows::AbstractVector) = [find_row(model.labels[mode], row, model.modes[mode]) for row in rows]
+row_numbers(model::Model, mode::Int, row) = [find_row(model.labels[mode], row, model.modes[mode])]
+
+function positive_rows(rows, what)
+    all(>=(1), rows) || throw(ArgumentError("row $(rows[findfirst(<(1), rows)]) of $what; rows count from 1"))
+    return collect(UInt64, rows)
+end
+
+"""
+    recommend(model, mode; given, top=10, exclude=nothing, exclude_mode, candidates, exclude_rows=[], quantile=0, threads=0)
+
+Lists the `top` rows of a mode with the largest predictions (not clipped) for given rows of other modes.
+
+- `given`: rows of other modes by number or name, such as `(user="anna", month=3)`, `:user => 8` or `[1 => [1, 2, 3]]`. With vectors the
+  result has one list per element. Modes that are not given are averaged over.
+- `exclude`: entries; rows that have one with the given row of `exclude_mode` are left out. It is by default the first given mode.
+- `candidates`: the only rows to rank. `exclude_rows`: rows to leave out.
+- `quantile`: above 0, ranks by this quantile, which needs a model with posterior samples.
+
+Returns a `Ranking` or a vector of them.
+"""
+function recommend(model::Model, mode; given, top=10, exclude=nothing, exclude_mode=nothing, candidates=nothing, exclude_rows=(),
+    quantile=0, threads=0)
+    ranked = mode_number(model, mode)
+    pairs = given_pairs(given)
+    isempty(pairs) && throw(ArgumentError("give the row of at least one other mode, such as given=(user=1,)"))
+    modes = [mode_number(model, first(pair)) for pair in pairs]
+    ranked in modes && throw(ArgumentError("mode $mode is ranked; give rows of other modes"))
+    queries = [positive_rows(row_numbers(model, number, last(pair)), "mode $number") for (number, pair) in zip(modes, pairs)]
+    count = maximum(length, queries)
+    queries = [length(rows) == 1 ? fill(rows[1], count) : rows for rows in queries]
+    all(rows -> length(rows) == count, queries) ||
+        throw(DimensionMismatch("the given modes have $(join(length.(queries), ", ")) rows; each has as many, or one"))
+    only_rows = positive_rows(candidates === nothing ? Int[] : row_numbers(model, ranked, collect(candidates)), "candidates")
+    without = positive_rows(row_numbers(model, ranked, collect(exclude_rows)), "exclude_rows")
+    excluded = exclude === nothing ? nothing : entries_like(exclude, model)
+    by = exclude_mode === nothing ? modes[1] : mode_number(model, exclude_mode)
+    rows, scores = Vector{UInt64}(undef, top * count), Vector{Float64}(undef, top * count)
+    counts = Vector{UInt64}(undef, count)
+    pointers = fill(C_NULL, ndims(model))
+    handles = excluded === nothing ? (model.handle,) : (model.handle, excluded.handle)
+    use(handles...) do pointer_of_model, coo...
+        GC.@preserve queries pointers only_rows without begin
+            foreach((number, list) -> pointers[number] = pointer(list), modes, queries)
+            indices = c_struct(s3cmtf_indices; modes=pointer(pointers), count=count, type=S3CMTF_U64, base=1)
+            request = Ref(c_struct(s3cmtf_recommend_request; mode=ranked - 1, top=top, queries=indices, quantile=quantile,
+                exclude=isempty(coo) ? C_NULL : coo[1], exclude_mode=by - 1,
+                candidates=candidates === nothing ? C_NULL : pointer(only_rows), candidate_count=length(only_rows),
+                exclude_rows=isempty(without) ? C_NULL : pointer(without), exclude_row_count=length(without), threads=threads))
+            s3cmtf_model_recommend(pointer_of_model, request, rows, scores, length(rows), counts)
+        end
+    end
+    lists = ranking_lists(rows, scores, counts, top, model.labels[ranked], 1)
+    return any(pair -> last(pair) isa AbstractVector, pairs) ? lists : lists[1]
+end
+
+"""
+    similar(model, mode, row; top=10, threads=0)
+    similar(model, mode, rows::AbstractVector; ...)
+
+Lists the `top` other rows of a mode with the most similar predictions, by the cosine over all cells. Rows are numbers or names.
+Returns a `Ranking`, or one for each of several rows.
+"""
+function Base.similar(model::Model, mode::Union{Integer,Symbol,AbstractString}, rows; top=10, threads=0)
+    number = mode_number(model, mode)
+    wanted = positive_rows(row_numbers(model, number, rows), "mode $number") .- 1
+    found, scores = Vector{UInt64}(undef, top * length(wanted)), Vector{Float64}(undef, top * length(wanted))
+    counts = Vector{UInt64}(undef, length(wanted))
+    use(model.handle) do model_pointer
+        GC.@preserve wanted begin
+            request = Ref(c_struct(s3cmtf_similar_request; mode=number - 1, top=top, rows=pointer(wanted), row_count=length(wanted),
+                threads=threads))
+            s3cmtf_model_similar(model_pointer, request, found, scores, length(found), counts)
+        end
+    end
+    lists = ranking_lists(found, scores, counts, top, model.labels[number], 0)
+    return rows isa AbstractVector ? lists : lists[1]
+end

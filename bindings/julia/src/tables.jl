@@ -1,0 +1,82 @@
+# Column tables: named tuples of vectors, data frames and other objects with vectors as properties, and vectors of named tuples.
+
+"The names and vectors of a table, in order."
+struct ColumnTable
+    names::Vector{Symbol}
+    columns::Vector{AbstractVector}
+end
+
+is_table(::NamedTuple) = true
+is_table(::AbstractVector{<:NamedTuple}) = true
+is_table(::Union{AbstractArray,Tuple,AbstractString,Number}) = false
+is_table(::AbstractDict{<:Union{Symbol,AbstractString}}) = true
+is_table(object) = !isempty(propertynames(object)) && all(name -> getproperty(object, name) isa AbstractVector, propertynames(object))
+
+column_table(table::ColumnTable) = table
+column_table(table::NamedTuple) = ColumnTable([keys(table)...], check_columns(keys(table), values(table)))
+column_table(rows::AbstractVector{NamedTuple{names,T}}) where {names,T} =
+    ColumnTable([names...], AbstractVector[[row[name] for row in rows] for name in names])
+function column_table(table::AbstractDict)
+    names = sort!(collect(keys(table)))
+    return ColumnTable(Symbol.(names), check_columns(names, [table[name] for name in names]))
+end
+function column_table(object)
+    names = [propertynames(object)...]
+    return ColumnTable(Symbol.(names), check_columns(names, [getproperty(object, name) for name in names]))
+end
+
+function check_columns(names, columns)
+    for (name, column) in zip(names, columns)
+        column isa AbstractVector || throw(ArgumentError("column $name is $(summary(column)); a column is a vector"))
+        length(column) == length(first(columns)) || throw(DimensionMismatch(
+            "column $name has $(length(column)) rows, column $(first(names)) has $(length(first(columns)))"))
+    end
+    return collect(AbstractVector, columns)
+end
+
+function column(table::ColumnTable, name)
+    place = name isa Integer ? Int(name) : findfirst(==(Symbol(name)), table.names)
+    place isa Int && 1 <= place <= length(table.names) && return table.columns[place]
+    throw(ArgumentError("there is no column $(repr(name)); the columns are $(join(table.names, ", "))"))
+end
+
+column_name(table::ColumnTable, name) = name isa Integer ? table.names[name] : Symbol(name)
+
+"Names of the index columns, and of the value and weight columns or `nothing`."
+function column_roles(table::ColumnTable, columns, value, weight)
+    if value === nothing
+        value = :value in table.names ? :value : last(table.names)
+    end
+    value === false || column(table, value)
+    weight === nothing || column(table, weight)
+    used = Any[value === false ? nothing : column_name(table, value), weight === nothing ? nothing : column_name(table, weight)]
+    index = columns === nothing ? filter(name -> !(name in used), table.names) :
+        Symbol[(column(table, name); column_name(table, name)) for name in columns]
+    isempty(index) && throw(ArgumentError("the table has no index columns; its columns are $(join(table.names, ", "))"))
+    return index, value === false ? nothing : value, weight
+end
+
+# Integers are row numbers; everything else is a name.
+is_labelled(column::AbstractVector) = (T = Base.nonmissingtype(eltype(column)); !(T <: Real) || T <: Bool)
+
+function label_rows(column::AbstractVector, labels::Labels, name)
+    rows = Vector{Int}(undef, length(column))
+    for (i, value) in enumerate(column)
+        ismissing(value) && throw(ArgumentError("row $i of column $name is missing; leave the row out"))
+        rows[i] = row!(labels, value isa AbstractString ? value : string(value))
+    end
+    return rows
+end
+
+"""
+Returns the row numbers in a column and the names of the rows, or `nothing` if the column has row numbers. `known` are names with
+fixed rows; other names follow them.
+"""
+function column_rows(column::AbstractVector, known::ModeLabels, strings::Bool, name)
+    if strings || known !== nothing || is_labelled(column)
+        labels = known === nothing ? Labels() : copy(known)
+        rows = label_rows(column, labels, name)
+        return rows, known !== nothing && length(known) == length(labels) ? known : labels
+    end
+    return column, known
+end
