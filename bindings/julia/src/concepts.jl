@@ -74,9 +74,9 @@ function concept(model::Model, mode, found, index)
     end
     function columns(side, count)
         return map(0:Int(count)-1) do place
-            info = read_struct(info -> s3cmtf_concepts_get_column(found, index, side, place, info), s3cmtf_concept_column)
-            matrix, column = Int(info.matrix) + 1, Int(info.column) + 1
-            ConceptColumn(matrix, column, label(model.matrix_labels[matrix], column), info.share)
+            output = read_struct(output -> s3cmtf_concepts_get_column(found, index, side, place, output), s3cmtf_concept_column)
+            matrix, column = Int(output.matrix) + 1, Int(output.column) + 1
+            ConceptColumn(matrix, column, label(model.matrix_labels[matrix], column), output.share)
         end
     end
     return Concept(info.column + 1, info.strength, info.effect, info.sign_flipped != 0,

@@ -22,14 +22,14 @@ function fold_in(model::Model, mode; tensor=nothing, matrices=(), replace=false,
     numbers, weights = UInt64[part.number - 1 for part in parts], Float64[part.weight for part in parts]
     added, replaced = Ref{UInt64}(0), Ref{UInt64}(0)
     handles = map(part -> part.handle, tensor === nothing ? entries : [tensor; entries])
-    handle = use(model.handle, handles...) do pointer, coos...
+    handle = use(model.handle, handles...) do model_pointer, coos...
         matrix_pointers = collect(Ptr{s3cmtf_coo}, tensor === nothing ? coos : Base.tail(coos))
         GC.@preserve matrix_pointers numbers weights begin
             request = Ref(c_struct(s3cmtf_fold_in_request; tensor=tensor === nothing ? C_NULL : first(coos),
                 matrix_count=length(entries), matrices=isempty(entries) ? C_NULL : pointer(matrix_pointers),
                 matrix_numbers=isempty(entries) ? C_NULL : pointer(numbers), weights=isempty(entries) ? C_NULL : pointer(weights),
                 replace=replace, threads=threads))
-            create(output -> s3cmtf_model_fold_in(pointer, number - 1, request, output, added, replaced), s3cmtf_model)
+            create(output -> s3cmtf_model_fold_in(model_pointer, number - 1, request, output, added, replaced), s3cmtf_model)
         end
     end
     return (model=Model(handle, model.modes, labels, model.matrix_labels), added=Int(added[]), replaced=Int(replaced[]))

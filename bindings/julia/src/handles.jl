@@ -1,18 +1,19 @@
 # Objects of the library: freed by a finalizer or by `close`, and never while a call uses them.
 
 """
-Owns an object of the library. `uses` counts the calls that are using it. If `viewed`, arrays refer to its memory, so that only the
-finalizer frees it, when neither the object nor such an array is reachable any more.
+Owns an object of the library. It is freed when it is closed, by `close` or by the finalizer, no call is using it (`uses`), and no
+array refers to its memory (`views`). The lock protects all fields; no code allocates while it holds the lock, so that a finalizer
+cannot wait for it.
 """
 mutable struct Handle{T}
     pointer::Ptr{T}
     uses::Int
+    views::Int
     isopen::Bool
-    viewed::Bool
     lock::Threads.SpinLock
     function Handle{T}(pointer::Ptr{T}) where {T}
-        handle = new{T}(pointer, 0, true, false, Threads.SpinLock())
-        return finalizer(free, handle)
+        handle = new{T}(pointer, 0, 0, true, Threads.SpinLock())
+        return finalizer(close, handle)
     end
 end
 
@@ -25,10 +26,15 @@ function create(make, ::Type{T}) where {T}
     return Handle(output[])
 end
 
-function free(handle::Handle)
+"Calls `change(handle)` under the lock, then frees the object if nothing needs it any more."
+function release(change, handle::Handle)
+    lock(handle.lock)
+    change(handle)
     pointer = handle.pointer
-    handle.pointer = C_NULL
-    pointer == C_NULL || free_object(pointer)
+    is_needed = handle.isopen || handle.uses > 0 || handle.views > 0
+    is_needed || (handle.pointer = C_NULL)
+    unlock(handle.lock)
+    is_needed || pointer == C_NULL || free_object(pointer)
     return nothing
 end
 
@@ -47,21 +53,15 @@ kind(::Handle{T}) where {T} = chop(string(nameof(T)); head=7, tail=0)
 
 function begin_use(handle::Handle)
     lock(handle.lock)
-    isopen = handle.isopen && handle.pointer != C_NULL
+    pointer = handle.pointer
+    isopen = handle.isopen
     isopen && (handle.uses += 1)
     unlock(handle.lock)
     isopen || throw(S3CMTFError("this $(kind(handle)) is closed; it cannot be used after close()"))
-    return handle.pointer
+    return pointer
 end
 
-function end_use(handle::Handle)
-    lock(handle.lock)
-    handle.uses -= 1
-    last = !handle.isopen && handle.uses == 0 && !handle.viewed
-    unlock(handle.lock)
-    last && free(handle)
-    return nothing
-end
+end_use(handle::Handle) = release(handle -> handle.uses -= 1, handle)
 
 "Calls `f` with the pointer of each handle, none of which is freed meanwhile."
 function use(f, handles::Handle...)
@@ -84,14 +84,7 @@ end
 Releases the memory of a `Tensor`, `Problem`, `FitProgress` or `Model` now instead of at the next garbage collection. A later use
 throws an `S3CMTFError`. Calls in progress and arrays that refer to the object keep its memory valid.
 """
-function Base.close(handle::Handle)
-    lock(handle.lock)
-    handle.isopen = false
-    unused = handle.uses == 0 && !handle.viewed
-    unlock(handle.lock)
-    unused && free(handle)
-    return nothing
-end
+Base.close(handle::Handle) = release(handle -> handle.isopen = false, handle)
 
 Base.isopen(handle::Handle) = handle.isopen
 

@@ -1,5 +1,8 @@
 # Names of the rows of a mode, as in columns of strings.
 
+"The first `count` elements."
+at_most(count, list) = list[1:min(count, end)]
+
 "Names of rows, numbered from 1 in the order of their first occurrence."
 struct Labels
     names::Vector{String}
@@ -38,13 +41,14 @@ const ModeLabels = Union{Nothing,Labels}
 label(::Nothing, row::Integer) = string(row)
 
 "Returns the row that a number or a name stands for."
-find_row(::ModeLabels, row::Integer, mode) = row
+find_row(::Nothing, row::Integer, mode) = row
+find_row(::Labels, row::Integer, mode) = row
 find_row(::Nothing, name, mode) = throw(ArgumentError("mode $mode has no names of rows; give the number of the row instead of $(repr(name))"))
 function find_row(labels::Labels, name, mode)
     row = get(labels.rows, string(name), 0)
     row > 0 && return row
     start = lowercase(first(string(name), 3))
-    near = first(filter(known -> startswith(lowercase(known), start), labels.names), 3)
+    near = at_most(3, filter(known -> startswith(lowercase(known), start), labels.names))
     hint = isempty(near) ? "" : "; similar names are $(join(repr.(near), ", "))"
     throw(ArgumentError("mode $mode has no row $(repr(string(name)))$hint"))
 end

@@ -66,7 +66,7 @@ function recommend(model::Model, mode; given, top=10, exclude=nothing, exclude_m
     counts = Vector{UInt64}(undef, count)
     pointers = fill(C_NULL, ndims(model))
     handles = excluded === nothing ? (model.handle,) : (model.handle, excluded.handle)
-    use(handles...) do pointer_of_model, coo...
+    use(handles...) do model_pointer, coo...
         GC.@preserve queries pointers only_rows without begin
             foreach((number, list) -> pointers[number] = pointer(list), modes, queries)
             indices = c_struct(s3cmtf_indices; modes=pointer(pointers), count=count, type=S3CMTF_U64, base=1)
@@ -74,7 +74,7 @@ function recommend(model::Model, mode; given, top=10, exclude=nothing, exclude_m
                 exclude=isempty(coo) ? C_NULL : coo[1], exclude_mode=by - 1,
                 candidates=candidates === nothing ? C_NULL : pointer(only_rows), candidate_count=length(only_rows),
                 exclude_rows=isempty(without) ? C_NULL : pointer(without), exclude_row_count=length(without), threads=threads))
-            s3cmtf_model_recommend(pointer_of_model, request, rows, scores, length(rows), counts)
+            s3cmtf_model_recommend(model_pointer, request, rows, scores, length(rows), counts)
         end
     end
     lists = ranking_lists(rows, scores, counts, top, model.labels[ranked], 1)

@@ -94,8 +94,8 @@ function show_concept(io, concept)
     isempty(concept.largest_columns) ||
         print(io, "\n    with   ", join((string(c.name, " ", @sprintf("%+.2f", c.share)) for c in concept.largest_columns), ", "))
     names(ranking) = ranking.names === nothing ? string.("row ", ranking.rows) : ranking.names
-    print(io, "\n    large  ", join(first(names(concept.largest), 5), ", "))
-    print(io, "\n    small  ", join(first(names(concept.smallest), 5), ", "))
+    print(io, "\n    large  ", join(at_most(5, names(concept.largest)), ", "))
+    print(io, "\n    small  ", join(at_most(5, names(concept.smallest)), ", "))
 end
 
 Base.show(io::IO, ::MIME"text/plain", concept::Concept) = show_concept(io, concept)
@@ -117,9 +117,9 @@ function Base.show(io::IO, ::MIME"text/plain", clusters::Clusters)
         @sprintf("%.1f%%", 100 * clusters.explained_variance), " of the variance is between clusters")
     for (number, cluster) in enumerate(clusters)
         print(io, "\n  ", number, ". ", cluster)
-        foreach(label -> print(io, "\n       ", label), first(cluster.labels, 3))
+        foreach(label -> print(io, "\n       ", label), at_most(3, cluster.labels))
         names = cluster.members.names === nothing ? string.("row ", cluster.members.rows) : cluster.members.names
-        isempty(names) || print(io, "\n       nearest to the centre: ", join(first(names, 3), ", "))
+        isempty(names) || print(io, "\n       nearest to the centre: ", join(at_most(3, names), ", "))
     end
 end
 

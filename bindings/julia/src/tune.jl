@@ -94,9 +94,11 @@ tune(data; keywords...) = tune(trial -> false, data; keywords...)
 function read_trials(search)
     count = Ref{UInt64}(0)
     s3cmtf_tune_get_count(search, count)
-    return Trials(map(0:Int(count[])-1) do place
+    trials = map(0:Int(count[])-1) do place
         trial = read_struct(output -> s3cmtf_tune_get_trial(search, place, output), s3cmtf_trial)
         options = create(output -> s3cmtf_tune_get_options(search, place, output), s3cmtf_options)
         Trial(trial.number, trial.rungs, trial.epochs, trial.valid_rmse, trial.seconds, optional_text(trial.error), option_values(options))
-    end)
+    end
+    # Of a search that was ended early, only trials with a result.
+    return Trials(filter(trial -> trial.rungs > 0 || trial.error !== nothing, trials))
 end

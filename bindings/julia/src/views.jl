@@ -9,18 +9,20 @@ struct LibraryArray{T,N} <: AbstractArray{T,N}
     strides::NTuple{N,Int}
 end
 
-"A finalizer without an effect. It keeps the handle reachable as long as the array whose finalizer it is."
-struct KeepAlive{H<:Handle}
+"The finalizer of an array in memory of the library."
+struct EndView{H<:Handle}
     handle::H
 end
-(::KeepAlive)(_) = nothing
+(view::EndView)(_) = release(handle -> handle.views -= 1, view.handle)
 
 function LibraryArray(handle::Handle, pointer::Ptr{T}, size::NTuple{N,Int}, strides::NTuple{N,Int}) where {T,N}
     any(==(0), size) && return LibraryArray{T,N}(T[], size, strides)
     # The last row may end before its stride, so that the length is not rows x stride.
     memory = unsafe_wrap(Array, pointer, 1 + sum((size .- 1) .* strides))
-    handle.viewed = true
-    finalizer(KeepAlive(handle), memory)
+    lock(handle.lock)
+    handle.views += 1
+    unlock(handle.lock)
+    finalizer(EndView(handle), memory)
     return LibraryArray{T,N}(memory, size, strides)
 end
 
@@ -35,9 +37,9 @@ Base.@propagate_inbounds function Base.getindex(array::LibraryArray{T,N}, index:
     return @inbounds array.memory[1 + sum((index .- 1) .* array.strides)]
 end
 
-# A copy belongs to Julia and may outlive the process.
+# The memory does not outlive the process, and never changes.
 Serialization.serialize(s::Serialization.AbstractSerializer, array::LibraryArray) = Serialization.serialize(s, Array(array))
-Base.deepcopy_internal(array::LibraryArray, ::IdDict) = Array(array)
+Base.deepcopy_internal(array::LibraryArray, ::IdDict) = array
 
 "Zero-based indices in memory of the library, seen from 1."
 struct OneBased <: AbstractVector{Int}

@@ -1,0 +1,56 @@
+# Binary and text files.
+mktempdir() do folder
+    path = joinpath(folder, "ratings.coo")
+    save(ratings(), path)
+    for mapped in (true, false), verify in (true, false)
+        tensor = Tensor(path; mapped=mapped, verify=verify)
+        @test collect(indices(tensor, 2)) == films && collect(values(tensor)) == stars
+    end
+    save(ratings(), path; type=Float64)
+    @test values(Tensor(path)) isa AbstractVector{Float64}
+
+    @testset "names beside files" begin
+        odd = Tensor((film=["tab\there", "back\\slash", "line\nend"], month=1:3, value=1:3))
+        save(odd, joinpath(folder, "odd.coo"))
+        @test isfile(joinpath(folder, "odd.mode1.tsv")) && !isfile(joinpath(folder, "odd.mode2.tsv"))
+        @test labels(Tensor(joinpath(folder, "odd.coo")), 1) == labels(odd, :film)
+        @test row_names(joinpath(folder, "odd.mode1.tsv")) == labels(odd, :film)
+    end
+
+    @testset "text" begin
+        csv = joinpath(folder, "visits.csv")
+        write(csv, "zone,day,count\nnorth,1,5\nsouth,2,3\nnorth,3,4\n")
+        convert_file(csv, joinpath(folder, "visits.coo"))
+        visits = Tensor(joinpath(folder, "visits.coo"))
+        @test labels(visits, 1) == ["north", "south"] && collect(values(visits)) == [5, 3, 4]
+        # Ids keep their rows in a later file; modes count from 1.
+        write(joinpath(folder, "later.csv"), "zone,day,count\nsouth,1,5\n")
+        later = Tensor(joinpath(folder, "later.csv"); names=1 => joinpath(folder, "visits.mode1.tsv"))
+        @test collect(indices(later, 1)) == [2]
+        write(joinpath(folder, "m.tns"), "0 0 1.5\n2 1 2.5\n")
+        @test size(Tensor(joinpath(folder, "m.tns"); zero_based=true)) == (3, 2)
+        @test size(Tensor(joinpath(folder, "m.tns"); zero_based=true, dims=(5, 4))) == (5, 4)
+        @test occursin("delimeter", message(() -> Tensor(csv; delimeter=";")))
+    end
+
+    @testset "split and fix" begin
+        tensor = Tensor(path)
+        parts = split_file(tensor, joinpath(folder, "part"); test=0.2, valid=0.1, seed=1)
+        @test nnz(Tensor(parts.test)) == 120 && nnz(Tensor(parts.valid)) == 60 && nnz(Tensor(parts.train)) == 420
+        @test split_file(tensor, joinpath(folder, "part2"); test=0.2, latest=1 => 3).valid === nothing
+        save(Tensor(([1, 1, 2], [1, 1, 2]), [1.0, 3.0, 5.0]), joinpath(folder, "double.coo"))
+        fixed = joinpath(folder, "fixed.coo")
+        @test fix(Tensor(joinpath(folder, "double.coo")), fixed) == (dropped=0, merged=1)
+        @test collect(values(Tensor(fixed))) == [2.0, 5.0]
+    end
+
+    @testset "bad files" begin
+        @test thrown(() -> Tensor(joinpath(folder, "absent.coo"))) isa S3CMTFError
+        damaged = read(path)
+        damaged[end-3] = ~damaged[end-3]
+        write(joinpath(folder, "damaged.coo"), damaged)
+        failure = thrown(() -> Tensor(joinpath(folder, "damaged.coo")))
+        @test failure isa S3CMTFError && statusname(failure) == "S3CMTF_BAD_FILE"
+        @test thrown(() -> load(path)) isa S3CMTFError
+    end
+end
