@@ -1,0 +1,83 @@
+clusters <- function(object, mode, k = NULL, max_k = NULL, space = c("predictions", "columns"), matrices = NULL, n = 10,
+                     labels = 10, min_entries = 1, restarts = 10, references = 10, curve_rows = 20000, seed = 0,
+                     threads = 0) {
+  check_model(object)
+  number <- mode_number(object, mode)
+  space <- match.arg(space)
+  described <- label_matrices(object, number, matrices)
+  optional <- function(x, name) if (is.null(x)) 0 else check_number(x, name, 1)
+  numbers <- c(
+    optional(k, "k"), optional(max_k, "max_k"), check_number(restarts, "restarts", 1),
+    check_number(references, "references", 1), check_number(curve_rows, "curve_rows", 1),
+    check_number(min_entries, "min_entries", 1), match(space, c("predictions", "columns")) - 1, check_number(n, "n", 1),
+    check_number(labels, "labels", 1), check_number(seed, "seed"), check_number(threads, "threads")
+  )
+  found <- .Call(r_clusters, object$handle, number, numbers, lapply(described, `[[`, "handle"))
+  rows <- object$labels[[number]]
+  members <- as.data.frame(found$members)
+  members$row <- name_rows(rows, members$row)
+  over <- as.data.frame(found$labels)
+  for (i in seq_along(described)) {
+    here <- found$labels$matrix == i
+    over$column[here] <- name_rows(described[[i]]$columns, found$labels$column[here])
+  }
+  over$matrix <- names(described)[found$labels$matrix]
+  assignment <- as.integer(found$assignment$cluster)
+  names(assignment) <- name_rows(rows, found$assignment$row)
+  structure(
+    list(mode = object$modes[number], cluster = assignment, size = found$sizes$rows, radius = found$sizes$radius,
+      centres = found$centres, explained_variance = found$explained_variance, members = members, labels = over,
+      information = stats::setNames(found$information, names(described)),
+      gap = if (length(found$gap$k) > 0) as.data.frame(found$gap), gap_choice = if (length(found$gap$k) > 0) found$gap_choice,
+      gap_settled = if (length(found$gap$k) > 0) found$gap_settled,
+      coordinates = principal_coordinates(object, number, found$assignment$row)),
+    class = "s3cmtf_clusters"
+  )
+}
+
+# Matrices that label clusters: a list of matrices with the rows of the mode, or NULL.
+label_matrices <- function(object, number, matrices) {
+  if (is.null(matrices)) return(list())
+  if (!is.list(matrices) || is.object(matrices)) matrices <- list(matrices)
+  names(matrices) <- mode_names_or(names(matrices), length(matrices))
+  Map(function(x, name) {
+    part <- unclass(if (inherits(x, "s3cmtf_coupled")) x else coupled(x, kind = "full"))
+    part$mode <- number
+    list(handle = matrix_handle(object, part, all_rows(object, number, part), name), columns = part$tensor$labels[[2]])
+  }, matrices, names(matrices))
+}
+
+# Rows of a label matrix that the model does not have get indices beyond its rows.
+all_rows <- function(object, number, matrix) {
+  rows <- object$labels[[number]]
+  if (is.null(rows)) NULL else unique(c(rows, matrix$tensor$labels[[1]]))
+}
+
+mode_names_or <- function(names, count) {
+  if (is.null(names)) names <- rep("", count)
+  make.unique(ifelse(names == "", "matrix", names), sep = ".")
+}
+
+# Two principal components of the factor rows, for plots.
+principal_coordinates <- function(object, number, rows) {
+  parts <- .Call(r_model_mode, object$handle, number)
+  factor <- parts$factor[match(rows, parts$rows), , drop = FALSE]
+  if (nrow(factor) < 2) return(NULL)
+  if (ncol(factor) < 2) return(cbind(factor, 0))
+  prcomp(factor, rank. = 2)$x
+}
+
+print.s3cmtf_clusters <- function(x, n = 3, ...) {
+  cat(format(length(x$cluster), big.mark = ","), " rows of mode ", x$mode, " in ", length(x$size), " clusters, ",
+    format(100 * x$explained_variance, digits = 3), "% of the variance is between clusters\n", sep = "")
+  for (i in seq_along(x$size)) {
+    cat("cluster ", i, ": ", format(x$size[i], big.mark = ","), " rows, radius ", format(x$radius[i], digits = 3), "\n", sep = "")
+    labels <- head(x$labels[x$labels$cluster == i, ], n)
+    if (nrow(labels) > 0) {
+      cat("  ", paste0(labels$column, " (lift ", format(labels$lift, digits = 2, trim = TRUE), ")", collapse = ", "), "\n", sep = "")
+    }
+    members <- head(x$members[x$members$cluster == i, ], n)
+    cat("  ", paste(members$row, collapse = ", "), "\n", sep = "")
+  }
+  invisible(x)
+}

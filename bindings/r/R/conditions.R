@@ -1,0 +1,44 @@
+# Every error of the package has the classes s3cmtf_STATUS, s3cmtf_error and error. The C code calls this function as well.
+raise <- function(status, message) {
+  classes <- c(paste0("s3cmtf_", status), "s3cmtf_error", "error", "condition")
+  stop(structure(class = classes, list(message = message, call = NULL)))
+}
+
+bad_argument <- function(...) raise("BAD_ARGUMENT", paste0(...))
+
+# Warnings and notes of the library during a fit.
+signal_note <- function(event, text) {
+  classes <- paste0("s3cmtf_", event)
+  if (event == "warning") {
+    warning(structure(class = c(classes, "warning", "condition"), list(message = text, call = NULL)))
+  } else {
+    message(structure(class = c(classes, "message", "condition"), list(message = paste0(text, "\n"), call = NULL)))
+  }
+}
+
+# "a, b, c and 4 more"
+enumerate <- function(x, most = 3) {
+  shown <- paste(head(x, most), collapse = ", ")
+  if (length(x) > most) paste0(shown, " and ", length(x) - most, " more") else shown
+}
+
+check_string <- function(x, name) {
+  if (!is.character(x) || length(x) != 1 || is.na(x)) bad_argument(name, " must be one string")
+  x
+}
+
+check_path_or_null <- function(x, name) if (is.null(x)) NULL else check_string(x, name)
+
+check_number <- function(x, name, min = 0) {
+  if (!is.numeric(x) || length(x) != 1 || is.na(x) || x < min) bad_argument(name, " must be one number, at least ", min)
+  as.double(x)
+}
+
+check_flag <- function(x, name) {
+  if (!is.logical(x) || length(x) != 1 || is.na(x)) bad_argument(name, " must be TRUE or FALSE")
+  x
+}
+
+check_no_dots <- function(...) {
+  if (...length() > 0) bad_argument("unused argument: ", enumerate(c(names(list(...)), "without a name")[1]))
+}

@@ -1,0 +1,113 @@
+matrix_kinds <- c("observed", "graph", "full", "sampled", "auto")
+
+coupled <- function(x, kind = c("auto", "observed", "full", "sampled", "graph"), weight = NULL, penalty = NULL, zeros = 5,
+                    ...) {
+  kind <- match.arg(kind)
+  if (!is.null(weight) && check_number(weight, "weight") == 0) bad_argument("weight must be above 0")
+  if (!is.null(penalty)) check_number(penalty, "penalty")
+  check_number(zeros, "zeros", 1)
+  # The cells of a dense matrix that are 0 are listed only if unlisted cells are not zeros.
+  dense <- is.matrix(x) && kind %in% c("full", "sampled", "graph")
+  # A data frame of two columns lists cells with the value 1.
+  tensor <- if (dense) {
+    as_coo_tensor(x, drop_zeros = TRUE, ...)
+  } else if (is.data.frame(x) && length(x) == 2) {
+    as_coo_tensor(x, value = NULL, ...)
+  } else {
+    as_coo_tensor(x, ...)
+  }
+  if (length(tensor$modes) != 2) bad_argument("a coupled matrix has 2 modes, but x has ", length(tensor$modes))
+  structure(list(tensor = tensor, kind = kind, weight = weight, penalty = penalty, zeros = zeros), class = "s3cmtf_coupled")
+}
+
+print.s3cmtf_coupled <- function(x, ...) {
+  cat("coupled matrix, kind ", x$kind, if (!is.null(x$weight)) paste0(", weight ", format(x$weight)), "\n", sep = "")
+  print(x$tensor)
+  invisible(x)
+}
+
+# The matrices of a fit in order, with the modes they belong to. `matrices` is a list named by mode; several matrices of a mode
+# are separate elements or a list.
+flatten_matrices <- function(frame, matrices) {
+  if (length(matrices) == 0) return(list())
+  if (is.data.frame(matrices) || !is.list(matrices) || is.object(matrices) || is.null(names(matrices))) {
+    bad_argument("matrices must be a list named by mode, such as list(", frame$modes[1], " = m)")
+  }
+  flat <- list()
+  for (i in seq_along(matrices)) {
+    mode <- mode_number(frame, names(matrices)[i], "matrices")
+    parts <- matrices[[i]]
+    if (!is.list(parts) || is.object(parts)) parts <- list(parts)
+    for (part in parts) {
+      if (!inherits(part, "s3cmtf_coupled")) part <- coupled(part)
+      flat[[length(flat) + 1]] <- c(unclass(part), list(mode = mode))
+    }
+  }
+  names(flat) <- make.unique(vapply(flat, function(matrix) frame$modes[matrix$mode], ""), sep = ".")
+  flat
+}
+
+# Labels of the modes with the rows that occur only in matrices appended.
+extended_labels <- function(frame, matrices) {
+  labels <- frame$labels
+  for (matrix in matrices) {
+    n <- matrix$mode
+    if (is.null(labels[[n]])) next
+    sides <- if (matrix$kind == "graph") 1:2 else 1
+    for (side in sides) labels[[n]] <- c(labels[[n]], setdiff(matrix$tensor$labels[[side]], labels[[n]]))
+  }
+  labels
+}
+
+# The handle of a matrix with the rows of the mode, whose names are `labels`.
+matrix_handle <- function(frame, matrix, labels, name) {
+  tensor <- matrix$tensor
+  mode <- frame$modes[matrix$mode]
+  dims <- dim(tensor)
+  sides <- if (matrix$kind == "graph") 1:2 else 1
+  maps <- lapply(sides, function(side) row_map(tensor$labels[[side]], dims[side], labels, mode, name))
+  unchanged <- vapply(seq_along(sides), function(k) identical(maps[[k]], seq_len(dims[k])), NA)
+  if (all(unchanged) && (is.null(labels) || dims[1] == length(labels))) return(tensor$handle)
+  indices <- lapply(1:2, function(side) {
+    index <- .Call(r_coo_indices, tensor$handle, side)
+    if (side %in% sides) maps[[side]][index] else index
+  })
+  names(indices) <- c(mode, tensor$modes[2])
+  rows <- if (is.null(labels)) max(unlist(maps), dims[1]) else length(labels)
+  new_dims <- if (matrix$kind == "graph") c(rows, rows) else c(rows, dims[2])
+  new_coo(indices, .Call(r_coo_values, tensor$handle), new_dims, .Call(r_coo_weights, tensor$handle))
+}
+
+# The row of the mode for each row of a matrix.
+row_map <- function(row_names, rows, labels, mode, name) {
+  if (is.null(row_names)) {
+    if (!is.null(labels) && rows > length(labels)) {
+      bad_argument("matrix ", name, " has ", rows, " rows without names, but mode ", mode, " has ", length(labels),
+        " rows; give the matrix row names, or one row for each row of the mode")
+    }
+    return(seq_len(rows))
+  }
+  if (!is.null(labels)) return(match(row_names, labels))
+  # A mode with row numbers: names such as "12" are row numbers.
+  numbers <- suppressWarnings(as.integer(row_names))
+  if (anyNA(numbers) || any(numbers < 1)) {
+    bad_argument("the rows of matrix ", name, " have names, such as ", row_names[1], ", but mode ", mode,
+      " has row numbers; use factor(", mode, ") in the formula, or remove the row names")
+  }
+  numbers
+}
+
+# Matrices as the C code expects them.
+prepare_matrices <- function(frame, matrices, labels) {
+  lapply(names(matrices), function(name) {
+    matrix <- matrices[[name]]
+    list(
+      matrix$mode,
+      matrix_handle(frame, matrix, labels[[matrix$mode]], name),
+      match(matrix$kind, matrix_kinds) - 1L,
+      if (matrix$kind == "sampled") matrix$zeros else 0,
+      if (is.null(matrix$weight)) 0 else matrix$weight,
+      if (is.null(matrix$penalty)) NA_real_ else matrix$penalty
+    )
+  })
+}

@@ -1,0 +1,93 @@
+s3cmtf <- function(x, ...) UseMethod("s3cmtf")
+
+s3cmtf.formula <- function(x, data = NULL, matrices = NULL, weights = NULL, ..., test = NULL, valid = NULL, options = NULL,
+                           init = NULL, checkpoint = NULL, resume = NULL, progress = default_progress(),
+                           keep_data = TRUE) {
+  call <- plain_call(match.call())
+  weights <- eval(substitute(weights), data, environment(x))
+  tensor <- tensor_from_formula(x, data, weights)
+  fit_tensor(tensor, matrices, prepare_options(options, list(...)), test, valid, init, checkpoint, resume, progress,
+    keep_data, call)
+}
+
+s3cmtf.default <- function(x, matrices = NULL, weights = NULL, ..., test = NULL, valid = NULL, options = NULL, init = NULL,
+                           checkpoint = NULL, resume = NULL, progress = default_progress(), keep_data = TRUE) {
+  call <- plain_call(match.call())
+  tensor <- weighted_tensor(as_coo_tensor(x), weights)
+  fit_tensor(tensor, matrices, prepare_options(options, list(...)), test, valid, init, checkpoint, resume, progress,
+    keep_data, call)
+}
+
+weighted_tensor <- function(tensor, weights) {
+  if (is.null(weights)) return(tensor)
+  if (!is.numeric(weights)) bad_argument("weights must be numbers, one for each entry")
+  tensor$handle <- .Call(r_coo_weighted, tensor$handle, as.double(weights))
+  tensor
+}
+
+fit_tensor <- function(tensor, matrices, options, test, valid, init, checkpoint, resume, progress, keep_data, call) {
+  matrices <- flatten_matrices(tensor, matrices)
+  frame <- tensor
+  frame$labels <- extended_labels(tensor, matrices)
+  prepared <- prepare_matrices(frame, matrices, frame$labels)
+  if (is.numeric(valid)) {
+    options$names <- c(options$names, "valid_fraction")
+    options$values <- c(options$values, option_text(valid, "valid"))
+    valid <- NULL
+  }
+  if (!is.null(init)) init <- init_handle(frame, init)
+  reporter <- fit_reporter(progress)
+  on.exit(reporter$finish())
+  handle <- .Call(
+    r_fit, tensor$handle, prepared, options$preset, options$names, options$values,
+    if (is.null(test)) NULL else frame_tensor(frame, test, "test"),
+    if (is.null(valid)) NULL else frame_tensor(frame, valid, "valid"),
+    init, check_path_or_null(checkpoint, "checkpoint"), check_path_or_null(resume, "resume"), reporter$report
+  )
+  columns <- lapply(matrices, function(matrix) matrix$tensor$labels[[2]])
+  model <- new_model(handle, frame$modes, frame$labels, frame$spec, columns)
+  model$call <- call
+  if (keep_data) model$data <- tensor
+  report_notes(model, quiet = identical(progress, FALSE))
+  report_unused_rows(model)
+  model
+}
+
+# s3cmtf(rating ~ user + film, ...) instead of s3cmtf.formula(x = rating ~ user + film, ...)
+plain_call <- function(call) {
+  call[[1]] <- as.name("s3cmtf")
+  names(call)[2] <- ""
+  call
+}
+
+# The rows of the model to start from are those of the new fit if its names begin in the same way.
+init_handle <- function(frame, init) {
+  check_model(init)
+  for (n in seq_along(frame$modes)) {
+    old <- init$labels[[n]]
+    if (!identical(old, head(frame$labels[[n]], length(old)))) {
+      bad_argument("mode ", frame$modes[n], " of init has other rows; use factors whose levels begin with those of the model")
+    }
+  }
+  init$handle
+}
+
+# Warnings of the fit, and unless `quiet` its other events as messages.
+report_notes <- function(model, quiet) {
+  for (line in strsplit(.Call(r_model_record, model$handle), "\n", fixed = TRUE)[[1]]) {
+    parts <- regmatches(line, regexec("^note=[0-9]+ ([^ ]+) (.*)$", line))[[1]]
+    if (length(parts) == 3 && (!quiet || parts[2] == "warning")) signal_note(parts[2], parts[3])
+  }
+}
+
+report_unused_rows <- function(model) {
+  rows <- model_info(model)$modes$rows
+  named <- lengths(model$labels)
+  for (n in which(named > rows)) {
+    unused <- setdiff(seq_len(named[n]), .Call(r_model_mode, model$handle, n)$rows)
+    signal_note("unused_rows", paste0(
+      "mode ", model$modes[n], ": ", length(unused), " of ", named[n], " rows have no entries (",
+      enumerate(model$labels[[n]][unused]), "); they are predicted from the mean row. droplevels() removes unused levels"
+    ))
+  }
+}

@@ -1,0 +1,124 @@
+# A coo_tensor is a list: handle (external pointer), modes (names), labels (per mode NULL or the names of rows), spec (NULL or
+# the parsed formula), is_file (TRUE if it was opened).
+new_tensor <- function(handle, modes, labels, spec = NULL) {
+  structure(list(handle = handle, modes = modes, labels = labels, spec = spec), class = "coo_tensor")
+}
+
+coo_tensor <- function(..., values = NULL, dims = NULL, weights = NULL) {
+  columns <- list(...)
+  if (length(columns) == 0) bad_argument("give a vector of indices or names for each mode")
+  names(columns) <- mode_names(columns)
+  tensor_from_columns(columns, values, dims, weights)
+}
+
+as_coo_tensor <- function(x, ...) UseMethod("as_coo_tensor")
+
+as_coo_tensor.coo_tensor <- function(x, ...) x
+
+as_coo_tensor.default <- function(x, ...) {
+  if (inherits(x, "Matrix")) return(tensor_from_sparse(x))
+  bad_argument("an object of class ", class(x)[1], " is not a tensor; use coo_tensor(), a data frame, a matrix or a path")
+}
+
+as_coo_tensor.character <- function(x, ...) open_coo(x, ...)
+
+as_coo_tensor.data.frame <- function(x, value = names(x)[length(x)], weights = NULL, ...) {
+  check_no_dots(...)
+  if (!is.null(value) && !check_string(value, "value") %in% names(x)) bad_argument("there is no column ", value)
+  if (!is.null(weights) && !check_string(weights, "weights") %in% names(x)) bad_argument("there is no column ", weights)
+  columns <- as.list(x[setdiff(names(x), c(value, weights))])
+  if (length(columns) == 0) bad_argument("the data frame has no columns for modes besides ", value)
+  values <- if (is.null(value)) NULL else x[[value]]
+  tensor_from_columns(columns, values, NULL, if (is.null(weights)) NULL else x[[weights]])
+}
+
+# Cells that are NA are not observed.
+as_coo_tensor.array <- function(x, drop_zeros = FALSE, ...) {
+  check_no_dots(...)
+  if (!is.numeric(x) && !is.logical(x)) bad_argument("the array does not have numbers")
+  observed <- if (drop_zeros) which(x != 0) else which(!is.na(x))
+  indices <- arrayInd(observed, dim(x))
+  columns <- lapply(seq_along(dim(x)), function(n) indices[, n])
+  labels <- dimnames(x)
+  if (is.null(labels)) labels <- vector("list", length(columns))
+  names(columns) <- mode_names(labels, length(columns))
+  handle <- new_coo(columns, as.double(x[observed]), dim(x))
+  new_tensor(handle, names(columns), unname(labels))
+}
+
+as_coo_tensor.matrix <- as_coo_tensor.array
+
+# Sparse matrices of package Matrix: stored entries, of which those of one cell are summed.
+tensor_from_sparse <- function(x) {
+  if (!requireNamespace("Matrix", quietly = TRUE)) bad_argument("package Matrix is not installed")
+  x <- as(as(x, "generalMatrix"), "CsparseMatrix")
+  values <- if (methods::.hasSlot(x, "x")) as.double(x@x) else rep(1, length(x@i))
+  columns <- list(row = x@i, column = rep.int(seq_len(ncol(x)) - 1L, diff(x@p)))
+  handle <- new_coo(columns, values, dim(x), base = 0L)
+  new_tensor(handle, names(columns), list(x@Dimnames[[1]], x@Dimnames[[2]]))
+}
+
+as_coo_tensor.formula <- function(x, data = NULL, weights = NULL, ...) {
+  check_no_dots(...)
+  weights <- eval(substitute(weights), data, environment(x))
+  tensor_from_formula(x, data, weights)
+}
+
+tensor_from_columns <- function(columns, values, dims, weights, spec = NULL) {
+  parsed <- Map(index_column, columns, names(columns))
+  indices <- lapply(parsed, `[[`, "index")
+  if (is.null(values)) values <- rep(1, length(indices[[1]]))
+  handle <- new_coo(indices, numeric_values(values), dims, weights)
+  labels <- lapply(parsed, `[[`, "labels")
+  check_dims(dims, labels, names(columns))
+  new_tensor(handle, names(columns), unname(labels), spec)
+}
+
+check_dims <- function(dims, labels, modes) {
+  if (is.null(dims)) return()
+  short <- which(lengths(labels) > dims)
+  if (length(short) > 0) {
+    bad_argument("mode ", modes[short[1]], " has ", length(labels[[short[1]]]), " names, but its size in dims is ",
+      dims[short[1]])
+  }
+}
+
+numeric_values <- function(values) {
+  if (!is.numeric(values) && !is.logical(values)) {
+    bad_argument("values are of class ", class(values)[1], "; they must be numbers")
+  }
+  as.double(values)
+}
+
+new_coo <- function(indices, values, dims = NULL, weights = NULL, base = 1L) {
+  if (!is.null(weights)) {
+    if (!is.numeric(weights)) bad_argument("weights are of class ", class(weights)[1], "; they must be numbers")
+    weights <- as.double(weights)
+  }
+  if (!is.null(dims) && !is.numeric(dims)) bad_argument("dims must be numbers")
+  .Call(r_coo_new, indices, base, values, dims, weights)
+}
+
+# Row indices and names of rows of a column. Factors and strings have names, numbers are row indices.
+index_column <- function(x, mode) {
+  if (is.factor(x)) return(list(index = x, labels = levels(x)))
+  if (is.logical(x) && !all(is.na(x))) x <- as.character(x)
+  if (is.character(x)) {
+    labels <- unique(x)
+    labels <- labels[!is.na(labels)]
+    return(list(index = match(x, labels), labels = enc2utf8(labels)))
+  }
+  if (is.object(x) || !is.numeric(x)) {
+    bad_argument("mode ", mode, " is of class ", class(x)[1], "; it must be a factor, strings, or row indices from 1",
+      if (inherits(x, c("Date", "POSIXt"))) paste0(". For months use format(", mode, ", \"%Y-%m\")"))
+  }
+  list(index = x, labels = NULL)
+}
+
+mode_names <- function(columns, count = length(columns)) {
+  given <- names(columns)
+  if (is.null(given)) given <- rep("", count)
+  given <- ifelse(is.na(given) | given == "", paste0("mode", seq_len(count)), given)
+  if (anyDuplicated(given)) bad_argument("two modes are named ", given[anyDuplicated(given)])
+  given
+}

@@ -1,0 +1,100 @@
+# Options of reading text by name, in the form that the C code expects.
+text_options <- function(...) {
+  dots <- list(...)
+  if (length(dots) > 0 && (is.null(names(dots)) || any(names(dots) == ""))) {
+    bad_argument("options of reading text are given by name, such as columns = c(\"user\", \"film\")")
+  }
+  # "names", "time", "bin", "split" and "rows_of" may be given several times.
+  repeated <- c("names", "time", "bin", "split", "rows_of")
+  values <- lapply(names(dots), function(name) {
+    if (name %in% repeated) as.character(dots[[name]]) else option_text(dots[[name]], name)
+  })
+  list(names = rep(as.character(names(dots)), lengths(values)), values = as.character(unlist(values)))
+}
+
+open_coo <- function(path, mapped = TRUE, verify = TRUE, modes = NULL, ...) {
+  check_string(path, "path")
+  text <- text_options(...)
+  handle <- .Call(r_coo_open, path, check_flag(mapped, "mapped"), check_flag(verify, "verify"), text$names, text$values)
+  order <- length(.Call(r_coo_info, handle)$dims)
+  if (is.null(modes)) modes <- rep("", order)
+  if (!is.character(modes) || length(modes) != order) bad_argument("modes must have ", order, " names")
+  labels <- lapply(seq_len(order), function(n) .Call(r_names_beside, path, n))
+  tensor <- new_tensor(handle, mode_names(stats::setNames(labels, modes)), labels)
+  tensor$is_file <- TRUE
+  tensor
+}
+
+write_coo <- function(tensor, path) {
+  check_tensor(tensor)
+  .Call(r_coo_write, tensor$handle, check_string(path, "path"))
+  write_names(tensor$labels, path)
+  invisible(path)
+}
+
+convert_coo <- function(input, output, ...) {
+  text <- text_options(...)
+  .Call(r_coo_convert, check_string(input, "input"), check_string(output, "output"), text$names, text$values)
+  invisible(output)
+}
+
+check_coo <- function(tensor) {
+  check_tensor(tensor)
+  unlist(.Call(r_coo_check, tensor$handle))
+}
+
+# Splits and corrections read a file; entries in memory are written to a temporary one.
+with_file <- function(tensor, use) {
+  if (isTRUE(tensor$is_file)) return(use(tensor$handle))
+  path <- tempfile(fileext = ".coo")
+  on.exit(unlink(path))
+  .Call(r_coo_write, tensor$handle, path)
+  use(.Call(r_coo_open, path, TRUE, FALSE, character(), character()))
+}
+
+fix_coo <- function(tensor, path, keep = c("mean", "first", "last")) {
+  check_tensor(tensor)
+  keep <- match.arg(keep)
+  check_string(path, "path")
+  counts <- with_file(tensor, function(handle) .Call(r_coo_fix, handle, path, match(keep, c("mean", "first", "last")) - 1L))
+  write_names(tensor$labels, path)
+  unlist(counts)
+}
+
+split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per = NULL, by = NULL) {
+  check_tensor(tensor)
+  if (is.null(last_per) != is.null(by)) bad_argument("last_per and by are given together: a mode of rows and a mode of times")
+  latest <- if (is.null(last_per)) NULL else c(mode_number(tensor, last_per, "last_per"), mode_number(tensor, by, "by"))
+  check_string(prefix, "prefix")
+  check_number(test, "test")
+  check_number(valid, "valid")
+  check_number(seed, "seed")
+  with_file(tensor, function(handle) .Call(r_coo_split, handle, prefix, test, valid, seed, latest))
+  write_names(tensor$labels, paste0(prefix, ".coo"))
+  parts <- c("train", if (test > 0) "test", if (valid > 0) "valid")
+  files <- paste0(prefix, ".", parts, ".coo")
+  opened <- lapply(files, function(file) {
+    part <- open_coo(file, modes = tensor$modes)
+    part$labels <- tensor$labels
+    part$spec <- tensor$spec
+    part
+  })
+  names(opened) <- parts
+  opened
+}
+
+check_tensor <- function(x) {
+  if (!inherits(x, "coo_tensor")) bad_argument("an object of class ", class(x)[1], " is not a coo_tensor; see as_coo_tensor()")
+}
+
+# Names of rows beside a data or model file, as the command-line program writes and reads them.
+write_names <- function(labels, path) {
+  stem <- sub("\\.[^./]*$", "", path)
+  for (n in seq_along(labels)) {
+    file <- paste0(stem, ".mode", n, ".tsv")
+    if (is.null(labels[[n]])) next
+    names <- gsub("[\t\r\n]", " ", labels[[n]])
+    table <- data.frame(index = seq_along(names), name = names)
+    write.table(table, file, sep = "\t", quote = FALSE, row.names = FALSE, fileEncoding = "UTF-8")
+  }
+}

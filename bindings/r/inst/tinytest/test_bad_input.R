@@ -1,0 +1,73 @@
+source("helper.R")
+ratings <- fixture_ratings()
+changed <- function(column, value, row = 3) {
+  ratings[[column]][row] <- value
+  ratings
+}
+fit <- function(data) s3cmtf(rating ~ user + film + month, data, rank = 2, epochs = 1)
+
+# Every condition has the classes of the status, of the package and of errors.
+condition <- tryCatch(fit(changed("rating", NaN)), error = identity)
+expect_equal(class(condition), c("s3cmtf_BAD_ENTRY", "s3cmtf_error", "error", "condition"))
+
+# Values.
+for (value in list(NaN, NA_real_, Inf)) expect_error(fit(changed("rating", value)), pattern = "entry 3", class = "s3cmtf_BAD_ENTRY")
+expect_error(fit(transform(ratings, rating = as.character(rating))), pattern = "must be numbers", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(fit(transform(ratings, rating = factor(rating))), pattern = "must be numbers", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(coo_tensor(1:2, 1:2, values = c(1, 2), weights = c(1, -1))), pattern = "weight -1", class = "s3cmtf_BAD_ENTRY")
+
+# Indices.
+expect_error(fit(changed("user", NA)), pattern = "entry 3: the index of mode user is NA", class = "s3cmtf_BAD_ENTRY")
+expect_error(fit(changed("user", 0L)), pattern = "entry 3: the index of mode user is 0", class = "s3cmtf_BAD_ENTRY")
+expect_error(fit(changed("user", 1.5)), pattern = "is 1.5", class = "s3cmtf_BAD_ENTRY")
+expect_error(fit(changed("user", 1e10)), pattern = "integer from 1", class = "s3cmtf_BAD_ENTRY")
+expect_error(fit(changed("user", Inf)), class = "s3cmtf_BAD_ENTRY")
+expect_error(fit(transform(ratings, month = as.Date("2024-01-01") + month)), pattern = "format\\(month", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(fit(transform(ratings, film = complex(600))), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coo_tensor(c(1, 5), 1:2, dims = c(4, 2)), pattern = "entry 2: the index of mode mode1 is 5", class = "s3cmtf_BAD_ENTRY")
+expect_error(coo_tensor(c("a", "b"), 1:2, dims = c(1, 2)), class = "s3cmtf_error")
+missing_name <- transform(ratings, film = paste0("f", film))
+missing_name$film[7] <- NA
+expect_error(fit(missing_name), pattern = "entry 7: the index of mode film is NA", class = "s3cmtf_BAD_ENTRY")
+
+# Factors with unused levels: the rows exist and are predicted from the mean row.
+levels <- transform(ratings, film = factor(film, levels = 0:41))
+expect_message(model <- fit(levels), "mode film: 2 of 42 rows have no entries \\(0, 41\\)")
+expect_true(is.finite(predict(model, data.frame(user = 1L, film = "41", month = 1L))))
+expect_error(recommend(model, "user", list(film = "41")), class = "s3cmtf_BAD_ARGUMENT")
+expect_silent(fit(droplevels(levels)))
+
+# Shapes.
+expect_error(coo_tensor(), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coo_tensor(1:3, 1:2), pattern = "mode mode2 has 2 indices", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coo_tensor(1:3, 1:3, values = 1:2), pattern = "2 values for 3 entries", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coo_tensor(1:3, 1:3, weights = 1), pattern = "1 weights for 3 entries", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coo_tensor(1:3, 1:3, dims = 3), pattern = "dims has 1 numbers", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coo_tensor(a = 1, a = 1), pattern = "two modes are named a", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coo_tensor(integer(), integer()), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(coo_tensor(1:3, values = 1:3)), class = "s3cmtf_error")
+expect_error(predict(model, matrix(1L, 2, 2)), pattern = "2 columns", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(model, ratings["user"]), pattern = "no column film", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(model, 1:3), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(model, coo_tensor(1:2, 1:2)), pattern = "2 modes", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(model, ratings, nosuch = 1), pattern = "nosuch", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(evaluate(model, 1), class = "s3cmtf_BAD_ARGUMENT")
+
+# Formulas.
+expect_error(s3cmtf(rating ~ user * film, ratings), pattern = "separated by \\+", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(rating ~ user + nosuch, ratings), pattern = "no column nosuch", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(rating ~ user + user, ratings), pattern = "twice", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(rating ~ user + film, ratings, 5), class = "s3cmtf_BAD_ARGUMENT")
+
+# Objects of other classes.
+expect_error(s3cmtf(sum), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(NULL), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(factors(ratings), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(write_coo(ratings, "x.coo"), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(factors(model, "actor"), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(factors(model, 4), class = "s3cmtf_BAD_ARGUMENT")
+swapped <- model
+swapped$handle <- model$data$handle
+expect_error(factors(swapped), pattern = "not a model", class = "s3cmtf_BAD_ARGUMENT")
+swapped$handle <- 1
+expect_error(factors(swapped), class = "s3cmtf_BAD_ARGUMENT")

@@ -1,0 +1,63 @@
+source("helper.R")
+genres <- fixture_matrix()
+rownames(genres) <- paste0("f", 1:40)
+ratings <- named_ratings()
+fit <- function(matrices, ...) s3cmtf(rating ~ user + film + month, ratings, matrices, rank = 3, epochs = 3, ...)
+reference <- fit(list(film = coupled(genres, "full", weight = 1)))
+
+# Rows are matched by name, whatever their order and class.
+expect_equal(factors(fit(list(film = coupled(genres[40:1, ], "full", weight = 1)))), factors(reference))
+listed <- data.frame(film = rownames(genres)[row(genres)[genres == 1]], genre = colnames(genres)[col(genres)[genres == 1]])
+expect_equal(unname(factors(fit(list(film = coupled(listed, "full", weight = 1))))), unname(factors(reference)), tolerance = 1e-4)
+expect_equal(colnames(genres), rownames(coef(reference)$matrices$film$factor))
+if (requireNamespace("Matrix", quietly = TRUE)) {
+  sparse <- Matrix::Matrix(genres, sparse = TRUE)
+  expect_equal(factors(fit(list(film = coupled(sparse, "full", weight = 1)))), factors(reference))
+}
+# Without row names the rows are those of the factor levels.
+ordered <- transform(ratings, film = factor(film, levels = rownames(genres)))
+positional <- s3cmtf(rating ~ user + film + month, ordered, list(film = coupled(unname(genres), "full", weight = 1)), rank = 3, epochs = 3)
+named <- s3cmtf(rating ~ user + film + month, ordered, list(film = coupled(genres, "full", weight = 1)), rank = 3, epochs = 3)
+expect_equal(factors(positional), factors(named))
+
+# Every kind, several matrices of one mode and graphs.
+chain <- matrix(0, 6, 6)
+chain[cbind(1:5, 2:6)] <- 1
+prices <- matrix(c(1:39, NA), 40, 1, dimnames = list(rownames(genres), "price"))
+model <- fit(list(
+  film = coupled(genres, "sampled", zeros = 1, weight = 0.5), film = coupled(prices, "observed", weight = 0.01, penalty = 2),
+  user = matrix(rnorm(60), 60), month = coupled(chain, "graph", weight = 2)
+))
+shown <- summary(model)$matrices
+expect_equal(shown$matrix, c("film", "film.1", "user", "month"))
+expect_equal(shown$kind, c("sampled", "observed", "observed", "graph"))
+expect_equal(shown$weight[c(1, 2, 4)], c(0.5, 0.01, 2))
+expect_null(coef(model)$matrices$month)
+expect_equal(dim(coef(model)$matrices$film$factor), c(2L, 3L))
+expect_stdout(print(model), "graph, weight 2")
+expect_equal(summary(fit(list(film = list(genres, prices))))$matrices$matrix, c("film", "film.1"))
+expect_stdout(print(coupled(genres, "full", weight = 2)), "kind full, weight 2")
+
+# Rows that occur only in the matrix become rows of the mode.
+more <- rbind(genres, new = c(1, 0))
+extended <- fit(list(film = coupled(more, "full", weight = 1)))
+expect_true("new" %in% rownames(factors(extended, "film")))
+cells <- data.frame(user = c("u1", "u2"), film = "new", month = 1)
+expect_true(diff(predict(extended, cells)) != 0)
+
+# Row names of a mode with row numbers.
+numbered <- fixture_ratings()
+rownames(genres) <- 1:40
+expect_silent(s3cmtf(rating ~ user + film + month, numbered, list(film = genres[40:1, ]), rank = 3, epochs = 2))
+rownames(genres) <- paste0("f", 1:40)
+expect_error(s3cmtf(rating ~ user + film + month, numbered, list(film = genres)), pattern = "row numbers", class = "s3cmtf_BAD_ARGUMENT")
+
+# Wrong shapes.
+expect_error(fit(list(actor = genres)), pattern = "no mode actor", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(fit(genres), pattern = "named by mode", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(fit(list(genres)), pattern = "named by mode", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(fit(list(film = unname(rbind(genres, genres)))), pattern = "80 rows without names", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coupled(array(1, c(2, 2, 2))), pattern = "2 modes", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coupled(genres, weight = 0), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coupled("a", "b"), class = "error")
+expect_error(fit(list(month = coupled(matrix(1, 6, 5), "graph"))), class = "s3cmtf_error")

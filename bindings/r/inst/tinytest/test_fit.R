@@ -1,0 +1,66 @@
+source("helper.R")
+ratings <- fixture_ratings()
+
+# Options.
+table <- s3cmtf_options()
+expect_true(all(c("rank", "epochs", "algorithm", "seed") %in% table$name))
+expect_equal(names(table), c("name", "type", "default", "min", "max", "choices", "help"))
+expect_true("paper" %in% s3cmtf_presets())
+expect_true(grepl("^[0-9]+[.][0-9]+[.][0-9]+$", s3cmtf_version()$version))
+model <- small_fit(seed = 5, lambda_reg = 0.1, biases = FALSE)
+options <- model_options(model)
+expect_equal(options[c("rank", "epochs", "seed", "lambda_reg", "biases")],
+  list(rank = "3", epochs = "3", seed = "5", lambda_reg = "0.1", biases = "false"))
+expect_equal(model_options(s3cmtf(rating ~ user + film, ratings, preset = "paper", rank = c(4, 3), epochs = 1))$rank, "4,3")
+expect_equal(model_options(small_fit(options = list(seed = 5)))$seed, "5")
+expect_equal(model_options(small_fit(options = list(seed = 5), seed = 6))$seed, "6")
+expect_error(small_fit(rnk = 2), pattern = "did you mean 'rank'", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(rating ~ user + film, ratings, rank = -1), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(small_fit(seed = NA), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(small_fit(preset = "none"), class = "s3cmtf_BAD_ARGUMENT")
+
+# Printing and the record.
+expect_stdout(print(model), "rank 3")
+shown <- summary(model)
+expect_equal(nrow(shown$epochs), 3)
+expect_equal(shown$modes$rows, c(60, 40, 6))
+expect_stdout(print(shown), "Call: s3cmtf\\(rating ~ user")
+
+# Test and validation entries, also with names that the training data does not have.
+named <- named_ratings()
+train <- named[1:500, ]
+test <- named[501:600, ]
+model <- suppressMessages(small_fit(data = train, test = test, valid = test[1:50, ]))
+expect_equal(as.numeric(summary(model)$record$test_rmse), evaluate(model, test)$clipped_rmse, tolerance = 1e-6)
+expect_true(is.finite(as.numeric(summary(model)$record$valid_rmse)))
+expect_true(is.finite(as.numeric(summary(small_fit(valid = 0.1))$record$valid_rmse)))
+expect_equal(factors(suppressMessages(small_fit(data = train, test = as_coo_tensor(test)))), factors(small_fit(data = droplevels(train))))
+
+# Weights.
+weighted <- small_fit(weights = rep(1:2, 300), algorithm = "als")
+expect_equal(as.data.frame(weighted$data)$weight, rep(c(1, 2), 300))
+expect_equal(predict(s3cmtf(as_coo_tensor(ratings), weights = rep(1:2, 300), rank = 3, epochs = 3, algorithm = "als")), predict(weighted))
+expect_error(small_fit(weights = 1:3), pattern = "3 weights for 600 entries", class = "s3cmtf_BAD_ARGUMENT")
+
+# Checkpoint, resume and start from a model.
+checkpoint <- scratch("fit.s3m")
+stopped <- suppressMessages(small_fit(checkpoint = checkpoint))
+expect_true(file.exists(checkpoint))
+expect_identical(factors(small_fit(resume = checkpoint)), factors(stopped))
+expect_error(s3cmtf(rating ~ user + film + month, ratings, rank = 2, resume = checkpoint), class = "s3cmtf_BAD_ARGUMENT")
+expect_true(evaluate(small_fit(init = stopped))$rmse <= evaluate(stopped)$rmse + 0.1)
+expect_error(small_fit(data = named, init = stopped), pattern = "other rows", class = "s3cmtf_BAD_ARGUMENT")
+
+# Progress.
+epochs <- numeric()
+invisible(suppressMessages(s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 20000, progress = function(state) {
+  epochs <<- c(epochs, state$epoch)
+  length(epochs) < 2
+})))
+expect_equal(length(epochs), 2)
+expect_message(s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 400, progress = "message"), "epoch")
+expect_stdout(suppressMessages(s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 2000, progress = "bar")), "%")
+expect_error(small_fit(progress = "loud"), class = "s3cmtf_BAD_ARGUMENT")
+
+# Errors of a progress function end the fit.
+expect_error(s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 1e6, progress = function(state) stop("mine")), "mine")

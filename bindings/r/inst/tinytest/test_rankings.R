@@ -1,0 +1,38 @@
+source("helper.R")
+ratings <- named_ratings()
+model <- s3cmtf(rating ~ user + film + month, ratings, rank = 4, epochs = 20)
+
+lists <- recommend(model, "film", list(user = c("u1", "u2")), n = 3)
+expect_equal(names(lists), c("user", "rank", "film", "score"))
+expect_equal(lists$user, rep(c("u1", "u2"), each = 3))
+expect_equal(lists$rank, rep(1:3, 2))
+expect_true(all(diff(lists$score[1:3]) <= 0))
+# Users of odd number like odd films; what they have rated is left out.
+number <- function(x) as.integer(sub("[uf]", "", x))
+expect_true(all((number(lists$user) + number(lists$film)) %% 2 == 0))
+seen <- ratings$film[ratings$user == "u1"]
+expect_false(any(lists$film[1:3] %in% seen))
+expect_true(any(recommend(model, "film", list(user = "u1"), n = 40, exclude = FALSE)$film %in% seen))
+expect_equal(nrow(recommend(model, "film", list(user = "u1"), n = 40, exclude = ratings)), 40 - length(unique(seen)))
+expect_equal(recommend(model, "film", list(user = "u1", month = 2), exclude = FALSE, n = 1)$score,
+  predict(model, data.frame(user = "u1", film = recommend(model, "film", list(user = "u1", month = 2), exclude = FALSE, n = 1)$film, month = 2), clip = FALSE), tolerance = 1e-5)
+expect_equal(sort(recommend(model, "film", list(user = "u1"), only = c("f1", "f2"), exclude = FALSE)$film), c("f1", "f2"))
+expect_false("f1" %in% recommend(model, "film", list(user = "u1"), not = "f1", n = 40, exclude = FALSE)$film)
+expect_equal(nrow(recommend(model, "film", n = 5)), 5)
+expect_error(recommend(model, "film", list(user = "nobody")), pattern = "no row nobody", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(model, "film", list(film = "f1")), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(model, "film", "u1"), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(model, "song"), pattern = "user, film, month", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(model, "film", list(user = "u1"), quantile = 0.1), pattern = "posterior samples", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(small_fit(keep_data = FALSE), "film", list(user = 1)), pattern = "exclude", class = "s3cmtf_BAD_ARGUMENT")
+expect_equal(recommend(small_fit(), "film", list(user = 1L), n = 2)$user, c(1L, 1L))
+
+found <- similar(model, "film", c("f4", "f5"), n = 3)
+expect_equal(names(found), c("film", "rank", "similar", "cosine"))
+expect_true(all((number(found$film) + number(found$similar)) %% 2 == 0))
+expect_error(similar(model, "film", "f99"), class = "s3cmtf_BAD_ARGUMENT")
+
+metrics <- evaluate(model, ratings, type = "ranking", mode = "film", by = "user", train = ratings[0:1, ], relevant = 4)
+expect_equal(metrics$order, c("model", "popularity"))
+expect_true(metrics$hit_rate[1] > metrics$hit_rate[2])
+expect_error(evaluate(model, ratings, type = "ranking"), class = "s3cmtf_BAD_ARGUMENT")

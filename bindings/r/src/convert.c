@@ -1,0 +1,157 @@
+/* Values of R as arguments of the library, and back. */
+#include <limits.h>
+#include <string.h>
+
+#include "shim.h"
+
+static const char *mode_name(SEXP list, R_xlen_t mode)
+{
+    SEXP names = Rf_getAttrib(list, R_NamesSymbol);
+    return names == R_NilValue ? "?" : Rf_translateCharUTF8(STRING_ELT(names, mode));
+}
+
+/* Out of range numbers become 0, which check_indices() finds before the library is called. */
+static const uint32_t *from_doubles(const double *numbers, R_xlen_t count)
+{
+    uint32_t *indices = (uint32_t *)R_alloc(count > 0 ? (size_t)count : 1, sizeof *indices);
+    for (R_xlen_t i = 0; i < count; i++)
+        indices[i] = numbers[i] >= 0 && numbers[i] <= UINT32_MAX ? (uint32_t)numbers[i] : 0;
+    return indices;
+}
+
+s3cmtf_indices indices_from(SEXP list, int base)
+{
+    const R_xlen_t order = XLENGTH(list);
+    const void **modes = (const void **)R_alloc(order > 0 ? (size_t)order : 1, sizeof *modes);
+    R_xlen_t count = -1;
+    for (R_xlen_t n = 0; n < order; n++) {
+        SEXP vector = VECTOR_ELT(list, n);
+        modes[n] = NULL;
+        if (vector == R_NilValue) continue;
+        if (count >= 0 && XLENGTH(vector) != count)
+            fail("BAD_ARGUMENT", "mode %s has %.0f indices, but the modes before it have %.0f", mode_name(list, n),
+                 (double)XLENGTH(vector), (double)count);
+        count = XLENGTH(vector);
+        switch (TYPEOF(vector)) {
+        case INTSXP: modes[n] = INTEGER(vector); break;
+        case REALSXP: modes[n] = from_doubles(REAL(vector), count); break;
+        default: fail("BAD_ARGUMENT", "the indices of mode %s are not numbers", mode_name(list, n));
+        }
+    }
+    return (s3cmtf_indices){
+        .modes = modes, .count = count < 0 ? 1 : (uint64_t)count, .stride = 1, .type = S3CMTF_U32, .base = base};
+}
+
+static int integers_are_within(const int *numbers, R_xlen_t count, double first, double last)
+{
+    int smallest = INT_MAX, largest = INT_MIN;
+    for (R_xlen_t i = 0; i < count; i++) {
+        smallest = numbers[i] < smallest ? numbers[i] : smallest;
+        largest = numbers[i] > largest ? numbers[i] : largest;
+    }
+    return count == 0 || (smallest >= first && largest <= last);
+}
+
+void check_indices(SEXP list, int base, const uint64_t *dims)
+{
+    for (R_xlen_t n = 0; n < XLENGTH(list); n++) {
+        SEXP vector = VECTOR_ELT(list, n);
+        if (TYPEOF(vector) != INTSXP && TYPEOF(vector) != REALSXP) continue;
+        const double size = dims == NULL ? UINT32_MAX : (double)dims[n] + base - 1;
+        const double last = size < UINT32_MAX ? size : UINT32_MAX;
+        const int *integers = TYPEOF(vector) == INTSXP ? INTEGER(vector) : NULL;
+        if (integers != NULL && integers_are_within(integers, XLENGTH(vector), base, last)) continue;
+        for (R_xlen_t i = 0; i < XLENGTH(vector); i++) {
+            const double number = integers == NULL ? REAL(vector)[i] : integers[i] == NA_INTEGER ? NA_REAL : integers[i];
+            if (number >= base && number <= last && number == (double)(uint32_t)number) continue;
+            if (ISNAN(number))
+                fail("BAD_ENTRY", "entry %.0f: the index of mode %s is NA", (double)i + 1, mode_name(list, n));
+            fail("BAD_ENTRY", "entry %.0f: the index of mode %s is %.15g; it must be an integer from %d to %.0f",
+                 (double)i + 1, mode_name(list, n), number, base, last);
+        }
+    }
+}
+
+static uint64_t uint64_of(double number)
+{
+    /* 2^53: larger doubles are not exact integers. */
+    if (!(number >= 0 && number <= 9007199254740992.0 && number == (double)(uint64_t)number))
+        fail("BAD_ARGUMENT", "%g is not an integer from 0 to 2^53", number);
+    return (uint64_t)number;
+}
+
+uint64_t *uint64s_from(SEXP numbers, uint64_t offset)
+{
+    numbers = PROTECT(Rf_coerceVector(numbers, REALSXP));
+    const R_xlen_t count = XLENGTH(numbers);
+    uint64_t *converted = (uint64_t *)R_alloc(count > 0 ? (size_t)count : 1, sizeof *converted);
+    for (R_xlen_t i = 0; i < count; i++) {
+        const uint64_t number = uint64_of(REAL(numbers)[i]);
+        if (number < offset) fail("BAD_ARGUMENT", "%.0f is not a number from %.0f", (double)number, (double)offset);
+        converted[i] = number - offset;
+    }
+    UNPROTECT(1);
+    return converted;
+}
+
+uint64_t uint64_from(SEXP number) { return uint64_of(Rf_asReal(number)); }
+
+double real_from(SEXP number) { return Rf_asReal(number); }
+
+int flag_from(SEXP flag) { return Rf_asLogical(flag) == TRUE; }
+
+const char *string_from(SEXP string)
+{
+    return string == R_NilValue ? NULL : Rf_translateCharUTF8(STRING_ELT(string, 0));
+}
+
+const char *path_from(SEXP string)
+{
+    if (string == R_NilValue) return NULL;
+    /* R_ExpandFileName() returns a buffer that its next call overwrites. */
+    const char *path = R_ExpandFileName(Rf_translateChar(STRING_ELT(string, 0)));
+    return strcpy(R_alloc(strlen(path) + 1, 1), path);
+}
+
+SEXP utf8_string(const char *text)
+{
+    SEXP character = PROTECT(Rf_mkCharCE(text, CE_UTF8));
+    SEXP string = Rf_ScalarString(character);
+    UNPROTECT(1);
+    return string;
+}
+
+SEXP indices_to_r(const uint32_t *indices, R_xlen_t count, uint64_t dim)
+{
+    if (dim > INT_MAX) {
+        SEXP result = PROTECT(Rf_allocVector(REALSXP, count));
+        for (R_xlen_t i = 0; i < count; i++) REAL(result)[i] = (double)indices[i] + 1;
+        UNPROTECT(1);
+        return result;
+    }
+    SEXP result = PROTECT(Rf_allocVector(INTSXP, count));
+    int *numbers = INTEGER(result);
+    for (R_xlen_t i = 0; i < count; i++) numbers[i] = (int)(indices[i] + 1);
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP uint64s_to_r(const uint64_t *numbers, R_xlen_t count, uint64_t offset)
+{
+    SEXP result = PROTECT(Rf_allocVector(REALSXP, count));
+    for (R_xlen_t i = 0; i < count; i++) REAL(result)[i] = (double)(numbers[i] + offset);
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP named_list(const char *const *names)
+{
+    R_xlen_t count = 0;
+    while (names[count] != NULL) count++;
+    SEXP list = PROTECT(Rf_allocVector(VECSXP, count));
+    SEXP labels = PROTECT(Rf_allocVector(STRSXP, count));
+    for (R_xlen_t i = 0; i < count; i++) SET_STRING_ELT(labels, i, Rf_mkChar(names[i]));
+    Rf_setAttrib(list, R_NamesSymbol, labels);
+    UNPROTECT(2);
+    return list;
+}
