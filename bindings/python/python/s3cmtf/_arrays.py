@@ -9,8 +9,8 @@ from ._library import NULL, Handle, ffi, lib
 from .errors import ArgumentError
 
 Array = npt.NDArray[Any]
-#: The largest number of modes of a tensor.
-MAX_ORDER = 8
+#: The largest number of modes of a tensor, and the largest size of a mode.
+MAX_ORDER, MAX_DIM = 8, 2**32 - 1
 
 
 def index_column(array: Any, name: str) -> Array:
@@ -30,6 +30,14 @@ def index_column(array: Any, name: str) -> Array:
     if column.dtype.itemsize == unsigned.itemsize and column.dtype.isnative:
         return column.view(unsigned)
     return column.astype(unsigned)
+
+
+def stored_column(column: Array, name: str) -> Array:
+    """Returns indices as the library stores them: contiguous and of type uint32."""
+    if column.dtype == np.uint64 and column.size and column.max() >= MAX_DIM:
+        place = int(np.argmax(column))
+        raise ArgumentError(f"{name} has the index {column[place]} at position {place}; indices are below {MAX_DIM}")
+    return np.require(column, np.uint32, ("A", "C"))
 
 
 def _integers_of_floats(column: Array, name: str) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _text
-from ._arrays import MAX_ORDER, Array, Indices, address, number_column, number_type, view
+from ._arrays import MAX_DIM, MAX_ORDER, Array, Indices, address, number_column, number_type, stored_column, view
 from ._cells import Modes, encode_columns
 from ._frames import column, column_names, is_frame, numbers
 from ._library import NULL, Closeable, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, struct
@@ -84,12 +84,15 @@ class Tensor(Closeable):
         if len(lengths) > 1:
             raise ArgumentError(f"the index arrays differ in length: {', '.join(map(str, sorted(lengths)))}")
         count = lengths.pop()
+        columns = [stored_column(of, f"{self._modes.title(mode)} of indices") for mode, of in enumerate(columns)]
         stored = np.ones(count, np.float32) if values is None else number_column(values, count, "values")
         weighted = None if weights is None else number_column(weights, count, "weights")
-        sizes = _sizes(columns, self._modes, shape)
+        if copy:
+            columns, stored = [of.copy() for of in columns], stored.copy()
+            weighted = None if weighted is None else weighted.copy()
         # Rows of matrices that are coupled to a mode may enlarge it if its size was not given.
         self._is_sized = shape is not None
-        self._handle = _from_arrays(columns, stored, weighted, sizes, copy)
+        self._handle = _from_arrays(columns, stored, weighted, _sizes(columns, self._modes, shape))
 
     @classmethod
     def from_frame(
@@ -307,7 +310,7 @@ class Tensor(Closeable):
         """Returns a tensor with the same entries and other sizes of modes."""
         if tuple(shape) == self.shape and modes is None:
             return self
-        handle = _from_arrays(list(self.indices), self.values, self.weights, shape, False)
+        handle = _from_arrays(list(self.indices), self.values, self.weights, shape)
         return Tensor._of(handle, modes or self._modes, self._is_sized)
 
     def __reduce__(self) -> Any:
@@ -352,23 +355,23 @@ def _sizes(columns: Sequence[Array], modes: Modes, shape: Optional[Sequence[int]
         raise ArgumentError(f"shape has {len(shape)} sizes for {len(columns)} modes")
     sizes = []
     for mode, (of, labels) in enumerate(zip(columns, modes.labels)):
-        needed = max(int(of.max()) + 1 if of.size else 1, len(labels) if labels else 1)
-        size = needed if shape is None else int(shape[mode])
-        if not 0 < size < 2**32:
-            raise ArgumentError(f"the size of {modes.title(mode)} is {size}; it must be 1 to 4294967295")
+        if shape is None:
+            size = max(int(of.max()) + 1 if of.size else 1, len(labels) if labels else 1)
+        else:
+            size = int(shape[mode])
+        if not 0 < size <= MAX_DIM:
+            raise ArgumentError(f"the size of {modes.title(mode)} is {size}; it must be 1 to {MAX_DIM}")
         sizes.append(size)
     return sizes
 
 
-def _from_arrays(columns: List[Array], values: Array, weights: Optional[Array], shape: Sequence[int], copy: bool) -> Handle:
+def _from_arrays(columns: List[Array], values: Array, weights: Optional[Array], shape: Sequence[int]) -> Handle:
     indices = Indices(columns)
     dims = ffi.new("uint64_t[]", list(shape))
     entries = struct("entries", order=len(columns), dims=dims, values=address(values), value_type=number_type(values.dtype))
     if weights is not None:
         entries.weights, entries.weight_type = address(weights), number_type(weights.dtype)
     indices.fill(entries.indices)
-    if copy or indices.is_wide or indices.stride != 1:
-        return create("coo", lib.s3cmtf_coo_new, entries)
     return create("coo", lib.s3cmtf_coo_new_view, entries, keep=(indices, values, weights))
 
 
@@ -389,4 +392,4 @@ def _order(handle: Handle) -> int:
 
 
 def _unpickle(indices: Any, values: Array, weights: Optional[Array], shape: Any, modes: Modes, is_sized: bool) -> Tensor:
-    return Tensor._of(_from_arrays(list(indices), values, weights, shape, False), modes, is_sized)
+    return Tensor._of(_from_arrays(list(indices), values, weights, shape), modes, is_sized)
