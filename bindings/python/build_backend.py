@@ -11,9 +11,7 @@ from pathlib import Path
 
 import maturin
 from maturin import (  # noqa: F401 (hooks that need no declarations)
-    build_sdist,
     get_requires_for_build_editable,
-    get_requires_for_build_sdist,
     get_requires_for_build_wheel,
     prepare_metadata_for_build_editable,
     prepare_metadata_for_build_wheel,
@@ -39,6 +37,15 @@ def write_declarations():
     target.mkdir(parents=True, exist_ok=True)
     header = (ROOT / "include" / "s3cmtf.h").read_text(encoding="utf-8")
     (target / "header.h").write_text(declarations(header), encoding="utf-8")
+
+
+class UnsupportedOperation(Exception):
+    """The exception of PEP 517 for a hook that is not supported."""
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    """Refuses a source distribution: the sources of the library are outside the folder of the package."""
+    raise UnsupportedOperation("build a wheel from a checkout instead; a source distribution is not supported")
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

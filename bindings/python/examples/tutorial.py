@@ -61,8 +61,8 @@ plt.savefig("convergence.png", dpi=100)
 # %% [markdown]
 # ## Genres
 #
-# A matrix that is coupled to the films: a cell is 1 if the film has the genre. All other cells are 0, so the kind is "full". Rows are
-# the films in the order of their labels.
+# A matrix that is coupled to the films: a cell is 1 if the film has the genre. All other cells are 0, so the kind is "full". Rows
+# are the films in the order of their labels.
 
 # %%
 labels = ratings.labels[1]
@@ -122,11 +122,13 @@ plt.savefig("factor.png", dpi=100)
 # %% [markdown]
 # ## A new user
 #
-# Three ratings are enough for a first list. `like=gibbs` gives films the rows that they have in the model; the new user gets the next
-# row.
+# Three ratings are enough for a first list. `like=gibbs` gives films the rows that they have in the model; the new user gets the
+# next row.
 
 # %%
-known = [label for label in labels if label.startswith("Western")][:2] + [label for label in labels if label.startswith("Horror")][:1]
+known = [label for label in labels if label.startswith("Western")][:2] + [
+    label for label in labels if label.startswith("Horror")
+][:1]
 new = pd.DataFrame({"user": "nina", "film": known, "month": 23, "stars": [5.0, 4.5, 1.0]})
 entries = s3cmtf.Tensor.from_frame(new, like=gibbs)
 grown = gibbs.fold_in("user", entries)

@@ -4,9 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import columns, named
 
 import s3cmtf
+from conftest import columns, named
 from s3cmtf import S3CMTF
 
 

@@ -9,9 +9,9 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import OPTIONS, columns
 
 import s3cmtf
+from conftest import OPTIONS, columns
 
 
 def same(a, b):
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_a_fit(ratings):
 def test_ctrl_c_ends_a_search(ratings):
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        s3cmtf.tune(ratings, trials=100000, rank=4, epochs=100000)
+        s3cmtf.tune(ratings, trials=100, rank=4, epochs=1000000)
 
 
 def test_tune(ratings):

@@ -4,9 +4,9 @@ import os
 
 import numpy as np
 import pytest
-from conftest import OPTIONS
 
 import s3cmtf
+from conftest import OPTIONS
 
 
 def bits(array):

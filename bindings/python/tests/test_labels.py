@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from conftest import OPTIONS, columns, named
 
 import s3cmtf
+from conftest import OPTIONS, columns, named
 
 
 def test_strings_are_labels():
@@ -124,6 +124,12 @@ def test_names_in_predictions(named_model, frame):
     assert one == named_model.predict((["user 3"], ["film 4"], [2]))[0]
     new = named_model.predict((["nobody"], ["film 4"], 2))
     assert new == named_model.predict((1000, named_model.labels[1].index("film 4"), 2))
+
+
+def test_new_labels_of_a_mode_with_unlabelled_rows():
+    tensor = s3cmtf.Tensor(([0, 1, 2], [0, 1, 2]), [1.0, 2.0, 3.0], shape=(9, 3), labels=[["a", "b"], None])
+    model = s3cmtf.fit(tensor, rank=1)
+    assert model.predict((["c"], [1])) == model.predict((1000, 1))
 
 
 def test_rows_by_label_equal_rows_by_number(named_model, frame):

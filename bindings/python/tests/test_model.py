@@ -6,9 +6,9 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import columns
 
 import s3cmtf
+from conftest import columns
 
 
 def test_size(model):

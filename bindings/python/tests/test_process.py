@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import OPTIONS
 
 import s3cmtf
+from conftest import OPTIONS
 
 
 def in_child(work):
@@ -39,7 +39,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWa
 @forks
 def test_a_child_uses_objects_made_before_the_fork(model, ratings):
     assert in_child(lambda: model.evaluate(ratings)) == model.evaluate(ratings)
-    assert in_child(lambda: s3cmtf.fit(ratings, **OPTIONS).factor(0).tolist()) == s3cmtf.fit(ratings, **OPTIONS).factor(0).tolist()
+    assert (
+        in_child(lambda: s3cmtf.fit(ratings, **OPTIONS).factor(0).tolist()) == s3cmtf.fit(ratings, **OPTIONS).factor(0).tolist()
+    )
 
 
 @forks
@@ -129,5 +131,6 @@ def test_another_library():
 
 
 def test_import_is_light():
-    code = "import s3cmtf, sys; print([of for of in ('pandas', 'polars', 'scipy', 'sklearn', 'matplotlib', 'tqdm') if of in sys.modules])"
+    heavy = ("pandas", "polars", "scipy", "sklearn", "matplotlib", "tqdm")
+    code = f"import s3cmtf, sys; print([of for of in {heavy} if of in sys.modules])"
     assert run(code).stdout.strip() == "[]"

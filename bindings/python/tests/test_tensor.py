@@ -4,9 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import columns
 
 import s3cmtf
+from conftest import columns
 
 
 def test_arrays_of_modes(ratings):
@@ -149,6 +149,12 @@ def test_labels_survive_files(tmp_path):
     assert list(s3cmtf.Tensor.open(tmp_path / "odd.coo").labels[0]) == labels
 
 
+def test_entries_as_a_frame():
+    pytest.importorskip("pandas")
+    frame = s3cmtf.Tensor((["a", "b"], [0, 1]), [1.0, 2.0], weights=[3, 4]).to_pandas()
+    assert frame.to_dict("list") == {"mode 0": ["a", "b"], "mode 1": [0, 1], "value": [1, 2], "weight": [3, 4]}
+
+
 def test_pickle(ratings):
     weighted = s3cmtf.Tensor((["a", "b"], [0, 1]), [1.0, 2.0], weights=[3, 4], modes=["x", "y"])
     copy = pickle.loads(pickle.dumps(weighted))
@@ -165,4 +171,4 @@ def test_close():
     assert values.tolist() == [1, 1]
     assert repr(tensor) == "Tensor(closed)"
     with pytest.raises(s3cmtf.ClosedError, match="the tensor has been closed"):
-        tensor.nnz
+        len(tensor)

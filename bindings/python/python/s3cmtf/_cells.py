@@ -50,10 +50,16 @@ def unlabelled(order: int) -> Modes:
     return Modes((None,) * order, None)
 
 
-def encode_columns(data: Any, what: str, names: Optional[Sequence[Any]] = None, known: Optional[Modes] = None) -> Tuple[List[Array], Modes]:
+def encode_columns(
+    data: Any,
+    what: str,
+    names: Optional[Sequence[Any]] = None,
+    known: Optional[Modes] = None,
+    unknown: Optional[Sequence[int]] = None,
+) -> Tuple[List[Array], Modes]:
     """Returns the row numbers of cells, and their modes with labels. `data` is a frame, of which `names` are the columns, or a
-    tuple of arrays, or an array with one row per cell. `known` has labels whose rows are fixed; new labels get the next rows.
-    """
+    tuple of arrays, or an array with one row per cell. `known` has labels whose rows are fixed. New labels get the next rows, or
+    all of them one row per mode (`unknown`)."""
     in_frame = is_frame(data)
     if in_frame:
         chosen = list(names) if names is not None else column_names(data)
@@ -75,8 +81,13 @@ def encode_columns(data: Any, what: str, names: Optional[Sequence[Any]] = None, 
         if found is not None:
             if known is not None and rows is None:
                 raise ArgumentError(f"{title} has labels, but the rows of {known.title(mode)} have none; give row numbers")
-            rows = Labels(found) if rows is None else rows.extended(found)
-            numbers = rows.rows(found)[numbers] if known is not None else numbers
+            if rows is None:
+                rows = Labels(found)
+            elif unknown is None:
+                rows = rows.extended(found)
+                numbers = rows.rows(found)[numbers]
+            else:
+                numbers = rows.rows(found, unknown[mode])[numbers]
         indices.append(index_column(numbers, title))
         labels.append(rows)
     if known is not None and known.names is not None:

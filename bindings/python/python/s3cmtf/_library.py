@@ -225,5 +225,3 @@ class Closeable:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-

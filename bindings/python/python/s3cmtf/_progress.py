@@ -30,7 +30,7 @@ def _bar(unit: str) -> Any:
         from tqdm.auto import tqdm
     except ImportError:
         return _Lines(unit)
-    return tqdm(unit=unit, total=1, leave=True)
+    return tqdm(unit=unit)
 
 
 class FitBar:
@@ -42,7 +42,8 @@ class FitBar:
     def update(self, progress: Any) -> None:
         """Shows the state of a fit."""
         errors = (("train", progress.train_rmse), ("valid", progress.valid_rmse), ("test", progress.test_rmse))
-        self.show(progress.epoch, progress.epochs, ", ".join(f"{name} RMSE {error:.4f}" for name, error in errors if error == error))
+        measured = (f"{name} RMSE {error:.4f}" for name, error in errors if error == error)
+        self.show(progress.epoch, progress.epochs, ", ".join(measured))
 
     def update_trial(self, progress: Any) -> None:
         """Shows the state of a search."""

@@ -24,8 +24,8 @@ class Folding(ModelBase):
         replace: bool = False,
         threads: int = 0,
     ) -> M:
-        """Returns a model that also has the rows of `mode` with entries in `tensor` or `matrices`, such as users who arrive later.
-        Rows are solved by least squares with the rest of the model fixed, or sampled once per posterior sample.
+        """Returns a model that also has the rows of `mode` with entries in `tensor` or `matrices`, such as new users. Rows
+        are solved by least squares with the rest of the model fixed, or sampled once per posterior sample.
 
         tensor: all entries of the new rows. With labels, create it with like=model, so that rows keep their numbers.
         matrices: entries of the rows in coupled matrices of the mode, in the order of the fit; kinds are those of the fit.

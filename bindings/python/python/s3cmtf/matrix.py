@@ -117,7 +117,8 @@ def new_problem(tensor: Tensor, matrices: Sequence[Matrix]) -> Tuple[Handle, Mod
         coupled.append((mode, aligned, matrix))
     modes = Modes(tuple(labels), modes.names)
     entries = tensor._resized(sizes)
-    problem = create("problem", lib.s3cmtf_problem_new, entries._use(), keep=(entries._use(), [of._use() for _, of, _ in coupled]))
+    handle = entries._use()
+    problem = create("problem", lib.s3cmtf_problem_new, handle, keep=(handle, [of._use() for _, of, _ in coupled]))
     for mode, aligned, matrix in coupled:
         call(lib.s3cmtf_problem_add_matrix, problem, mode, aligned._use(), matrix.coupling())
     return problem, modes, [aligned.labels[1] for _, aligned, _ in coupled]
@@ -130,8 +131,10 @@ def aligned_rows(matrix: Matrix, rows: Optional[Labels], title: str) -> Tuple[Te
     found = [tensor.labels[mode] for mode in both]
     if all(of is None or of is rows for of in found):
         return tensor, rows
-    if rows is None or any(of is None for of in found):
-        raise ArgumentError(f"the rows of a matrix have labels, but those of {title} have none, or not all sides of a graph have labels")
+    if rows is None:
+        raise ArgumentError(f"the rows of a matrix have labels, but those of {title} have none")
+    if any(of is None for of in found):
+        raise ArgumentError("a graph has labels for its rows or its columns only; give both, or row numbers")
     indices = list(tensor.indices)
     for mode, of in zip(both, found):
         rows = rows.extended(of or ())

@@ -211,7 +211,7 @@ class Model(Prediction, Rankings, Discovery, Folding):
         return tuple(found)
 
     def matrix_factor(self, matrix: int) -> Array:
-        """The factor of the columns of a coupled matrix, without a copy. Row r belongs to the column matrix_columns(matrix)[r]."""
+        """The factor of the columns of a coupled matrix, without a copy. Row r belongs to column matrix_columns(matrix)[r]."""
         return self._matrix_view(lib.s3cmtf_model_view_matrix, matrix)
 
     def matrix_offsets(self, matrix: int) -> Array:

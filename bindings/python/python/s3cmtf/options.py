@@ -62,7 +62,7 @@ class Options(Dict[str, Option]):
         return html_table("Options of a fit", ("name", "values", "default", "meaning"), rows)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def options() -> Options:
     """Returns the options of a fit: names, types, ranges, defaults and help, from the option table of the library."""
     found = Options()
@@ -82,7 +82,7 @@ def options() -> Options:
     return found
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def presets() -> Tuple[str, ...]:
     """Returns the names of the presets of options."""
     names: List[str] = []

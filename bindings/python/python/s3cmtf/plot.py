@@ -57,8 +57,8 @@ def factor(
     names: int = 0,
     ax: Any = None,
 ) -> Any:
-    """Plots the rows of a factor by two of its columns, coloured by cluster if clusters of the mode are given. `names` rows that are
-    far from each other are labelled."""
+    """Plots the rows of a factor by two of its columns, coloured by cluster if clusters of the mode are given. `names` rows
+    that are far from each other are labelled."""
     ax, rows = _axes(ax), model.factor(mode)
     if max(columns) >= rows.shape[1] or min(columns) < 0:
         raise ArgumentError(f"columns are {columns}; the factor has columns 0 to {rows.shape[1] - 1}")
@@ -82,8 +82,8 @@ def factor(
 
 
 def _spread(points: Array, count: int) -> List[int]:
-    """Returns points that are far from each other: first the one farthest from the mean, then each time the one farthest from those
-    chosen."""
+    """Returns points that are far from each other: first the one farthest from the mean, then each time the one farthest
+    from those chosen."""
     chosen: List[int] = []
     distances = np.linalg.norm(points - points.mean(axis=0), axis=1)
     for _ in range(min(count, len(points))):

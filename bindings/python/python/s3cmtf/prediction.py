@@ -1,7 +1,7 @@
 """Predictions, and errors on given entries."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Optional, Sequence, Type, TypeVar, Union, overload
+from typing import Any, Literal, NamedTuple, Optional, Sequence, Type, TypeVar, Union, overload
 
 import numpy as np
 
@@ -85,11 +85,23 @@ class Prediction(ModelBase):
         cells: Any,
         *,
         deviation: bool = ...,
+        quantiles: Sequence[float],
+        clip: Optional[bool] = ...,
+        dtype: Any = ...,
+        threads: int = ...,
+    ) -> Predictions: ...
+
+    @overload
+    def predict(
+        self,
+        cells: Any,
+        *,
+        deviation: Literal[True],
         quantiles: Optional[Sequence[float]] = ...,
         clip: Optional[bool] = ...,
         dtype: Any = ...,
         threads: int = ...,
-    ) -> Union[Array, Predictions]: ...
+    ) -> Predictions: ...
 
     def predict(
         self,
@@ -158,8 +170,8 @@ class Prediction(ModelBase):
         return float(prediction[0])
 
     def _cells(self, cells: Any) -> Indices:
-        """Returns cells as index arrays. New labels have numbers beyond the size of the mode."""
-        columns, _ = encode_columns(cells, "cells", frame_columns(cells, self._modes), self._modes)
+        """Returns cells as index arrays. New labels have a number beyond the size of the mode."""
+        columns, _ = encode_columns(cells, "cells", frame_columns(cells, self._modes), self._modes, self.shape)
         return Indices(columns)
 
     def evaluate(self, entries: Tensor, *, threads: int = 0) -> Evaluation:

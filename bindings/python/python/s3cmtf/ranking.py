@@ -46,7 +46,8 @@ class Ranking:
         return pd.DataFrame(self._lines(), columns=list(self._head()))
 
     def __repr__(self) -> str:
-        lines = [f"{'' if self.rows.ndim == 1 else f'{line[0]}: '}{line[1]:>3}. {line[-2]}  {line[-1]:.4f}" for line in self._lines()]
+        prefix = "" if self.rows.ndim == 1 else "{0}: "
+        lines = (prefix.format(line[0]) + f"{line[1]:>3}. {line[-2]}  {line[-1]:.4f}" for line in self._lines())
         return "\n".join(lines) or "Ranking without rows"
 
     def _repr_html_(self) -> str:
@@ -145,8 +146,9 @@ class Rankings(ModelBase):
         quantile: Optional[float] = None,
         threads: int = 0,
     ) -> RankingScores:
-        """Computes ranking metrics on test entries. The list of a user (a row of `user_mode`) has the `length` best rows of `mode`
-        that the user has no entry with in `train`. Test entries of at least the value `relevant` are relevant; None: all."""
+        """Computes ranking metrics on test entries. The list of a user (a row of `user_mode`) has the `length` best rows of
+        `mode` that the user has no entry with in `train`. Test entries of at least the value `relevant` are relevant;
+        None: all."""
         request = struct("ranking_request", mode=self._number(mode), user_mode=self._number(user_mode))
         request.length, request.threads, request.quantile = _length(length), thread_count(threads), quantile or 0.0
         if relevant is not None:

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from dataclasses import dataclass
-from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -248,6 +248,19 @@ class Tensor(Closeable):
         rows = ffi.new("uint64_t[]", order)
         interruptible(lambda cancel: call(lib.s3cmtf_coo_summarize, handle, cancel, found, rows, order))
         return Summary(found.min, found.max, found.mean, found.standard_deviation, tuple(rows))
+
+    def to_pandas(self) -> Any:
+        """Returns a pandas frame with one line per entry: a column per mode, with labels if there are any, and the values."""
+        import pandas as pd
+
+        names = self.modes or tuple(f"mode {mode}" for mode in range(self.order))
+        columns: Dict[str, Any] = {}
+        for name, rows, labels in zip(names, self.indices, self.labels):
+            columns[name] = rows if labels is None else labels.take(rows)
+        columns["value"] = self.values
+        if self.weights is not None:
+            columns["weight"] = self.weights
+        return pd.DataFrame(columns)
 
     def save(self, path: PathLike) -> None:
         """Writes a binary COO file, and the labels to files of names beside it."""
