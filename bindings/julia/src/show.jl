@@ -65,7 +65,7 @@ function Base.show(io::IO, ::MIME"text/plain", model::Model)
     end
     for number in 1:facts.matrices
         coupled = matrix(model, number)
-        print(io, "\n  matrix ", number, " on mode ", coupled.mode, ": ", coupled.kind, ", weight ", coupled.weight)
+        print(io, "\n  matrix ", number, " on mode ", coupled.mode, ": ", coupled.kind, coupled.weight == 0 ? ", left out by the fit" : ", weight $(coupled.weight)")
         coupled.kind === :graph || print(io, ", ", grouped(coupled.columns), " columns")
     end
     facts.samples == 0 || print(io, "\n  ", facts.samples, " posterior samples")
