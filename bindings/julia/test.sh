@@ -26,8 +26,21 @@ if [ -z "${S3CMTF_PREFIX:-}" ]; then
   export S3CMTF_PREFIX=$work/prefix
   "$package/../../packaging/install.sh" "$S3CMTF_PREFIX"
 fi
-# An empty depot: nothing of the user's packages is used, and nothing remains.
+# Installed by Pkg into an empty depot and project. An empty registry, so that Pkg does not download the general one: the package
+# depends on the standard library only.
 export JULIA_DEPOT_PATH=$work/depot
+mkdir -p "$work/depot/registries/Empty"
+cat >"$work/depot/registries/Empty/Registry.toml" <<'END'
+name = "Empty"
+uuid = "23338594-aafe-5451-b93e-139f81909106"
+repo = ""
+description = "A registry without packages"
+
+[packages]
+END
+mkdir "$work/project" && export JULIA_PROJECT=$work/project
 export JULIA_NUM_THREADS=${JULIA_NUM_THREADS:-2}
 cd "$work"
-"$julia" --startup-file=no --project="$package" "$package/test/runtests.jl"
+"$julia" --startup-file=no -e 'import Pkg; Pkg.develop(Pkg.PackageSpec(path=ARGS[1])); Pkg.build("S3CMTF")' "$package" >"$work/log" 2>&1 ||
+  { cat "$work/log" && exit 1; }
+"$julia" --startup-file=no "$package/test/runtests.jl"
