@@ -30,6 +30,7 @@ from s3cmtf import ArgumentError, EntryError, Matrix, Tensor
         (lambda: Tensor(([0, 1], [0, 1]), weights=[1]), r"weights has shape \(1,\)"),
         (lambda: Tensor(([0, 1], [0, 1]), shape=(2, 2, 2)), "shape has 3 sizes for 2 modes"),
         (lambda: Tensor(([0, 1], [0, 1]), shape=(0, 2)), "the size of mode 0 is 0"),
+        (lambda: Tensor(([0, 1], [0, 1]), modes=["x", "x"]), "names of modes occur more than once: x, x"),
         (lambda: Tensor(([0, 1], [0, 1]), modes=["x"]), "1 names are given for 2 modes"),
         (lambda: Tensor(([0, 1], [0, 1]), labels=[["a", "a"], None]), "'a' occurs more than once"),
         (lambda: Matrix([[1.0, 2.0]], 1, "dense"), "no kind 'dense' of matrix; kinds are auto, observed, full"),

@@ -156,6 +156,42 @@ def test_matrix_rows_are_matched_by_label(frame):
     assert model.predict_cell("user 1", "film 40", 0) < 3
 
 
+def kinds_of_films(names):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"film": names, "kind": ["odd" if int(of.split()[1]) % 2 else "even" for of in names]})
+
+
+def test_columns_of_matrices_are_matched_by_label(frame, tmp_path):
+    ratings = s3cmtf.Tensor.from_frame(frame)
+    names = [f"film {of}" for of in range(40)]
+    model = s3cmtf.fit(ratings, s3cmtf.Matrix(kinds_of_films(names), "film", "full", value=False, weight=1), **OPTIONS)
+    model.save(tmp_path / "model.s3m")
+    loaded = s3cmtf.Model.load(tmp_path / "model.s3m", modes=["user", "film", "month"])
+    assert list(loaded.matrices[0].labels) == ["even", "odd"]
+    new = kinds_of_films(["film 41", "film 42", "film 43"])
+    for of in (model, loaded):
+        folded = of.fold_in("film", matrices=s3cmtf.Matrix(new, "film", value=False))
+        assert folded.predict_cell("user 0", "film 42", 0) > 4 > 3 > folded.predict_cell("user 0", "film 41", 0)
+
+
+def test_labels_of_clusters_are_matched_by_label(named_model):
+    shuffled = kinds_of_films([f"film {(7 * of) % 40}" for of in range(40)])
+    clusters = named_model.clusters("film", 2, matrices=[s3cmtf.Matrix(shuffled, "film", value=False)])
+    assert clusters.information[0] == pytest.approx(1)
+    assert {of.labels[0].label for of in clusters} == {"even", "odd"}
+
+
+def test_names_that_occur_twice(tmp_path):
+    s3cmtf.Tensor(([0, 1, 2], [0, 1, 0]), labels=[["a", "b", "c"], None]).save(tmp_path / "x.coo")
+    (tmp_path / "x.mode1.tsv").write_text("index\tname\n1\ta\n3\ta\n")
+    assert list(s3cmtf.Tensor.open(tmp_path / "x.coo").labels[0]) == ["a", "#2", "a#3"]
+
+
+def test_labels_for_a_model_without_labels(model, frame):
+    with pytest.raises(s3cmtf.ArgumentError, match="entries has labels, but the rows of mode 0 have none; give row numbers"):
+        model.evaluate(s3cmtf.Tensor.from_frame(frame))
+
+
 def test_tables_that_number_rows_differently_are_refused(named_model, frame):
     other = s3cmtf.Tensor.from_frame(frame.iloc[::-1])
     with pytest.raises(s3cmtf.ArgumentError, match="numbered differently in entries; create it with like="):

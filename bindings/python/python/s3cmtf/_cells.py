@@ -34,6 +34,8 @@ class Modes(NamedTuple):
     def check(self, given: "Modes", what: str) -> None:
         """Raises an exception if rows of `given` are numbered differently: one list of labels must begin with the other."""
         for mode, (known, found) in enumerate(zip(self.labels, given.labels)):
+            if known is None and found is not None:
+                raise ArgumentError(f"{what} has labels, but the rows of {self.title(mode)} have none; give row numbers")
             if known is not None and found is not None and not known.agrees(found):
                 raise ArgumentError(
                     f"the rows of {self.title(mode)} are numbered differently in {what}; create it with like=..., so that labels"
@@ -90,6 +92,8 @@ def encode_columns(
                 numbers = rows.rows(found, unknown[mode])[numbers]
         indices.append(index_column(numbers, title))
         labels.append(rows)
+    if len(set(map(str, chosen))) != len(chosen):
+        raise ArgumentError(f"names of modes occur more than once: {', '.join(map(str, chosen))}")
     if known is not None and known.names is not None:
         chosen = list(known.names)
     return indices, Modes(tuple(labels), tuple(map(str, chosen)) if chosen else None)

@@ -85,16 +85,26 @@ def _read(names: Any) -> Labels:
             capacity = 2 * needed[0]
             buffer = ffi.new("char[]", capacity)
         call(lib.s3cmtf_names_get, names, row, buffer, capacity, NULL)
-        # A row without a name is its number, as in the output of the command-line program.
-        values.append(text(buffer) or f"#{row + 1}")
+        values.append(text(buffer))
+    # A row without a name of its own gets its number, from 1 as in the file.
+    first: Dict[str, int] = {}
+    for row, name in enumerate(values):
+        if not name or first.setdefault(name, row) != row:
+            values[row] = f"{name}#{row + 1}"
     return Labels(values)
 
 
-def write_labels(stem: str, labels: Sequence[Optional[Labels]]) -> None:
+def read_column_labels(path: PathLike, count: int) -> Tuple[Optional[Labels], ...]:
+    """Reads the names of the columns of coupled matrices from the files beside a model file."""
+    files = [f"{os.fspath(path)}.matrix{matrix + 1}.tsv" for matrix in range(count)]
+    return tuple(_read(create("names", lib.s3cmtf_names_open, path_bytes(of))) if os.path.exists(of) else None for of in files)
+
+
+def write_labels(stem: str, labels: Sequence[Optional[Labels]], what: str = "mode") -> None:
     """Writes the names files of labels, STEM.mode1.tsv and so on."""
     escapes = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
     for mode, of in enumerate(labels):
         if of is not None:
-            with open(f"{stem}.mode{mode + 1}.tsv", "w", encoding="utf-8", newline="\n") as file:
+            with open(f"{stem}.{what}{mode + 1}.tsv", "w", encoding="utf-8", newline="\n") as file:
                 file.write("index\tname\n")
                 file.writelines(f"{row}\t{str(label).translate(escapes)}\n" for row, label in enumerate(of, 1))

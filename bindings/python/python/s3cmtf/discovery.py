@@ -11,7 +11,7 @@ from ._cells import row_number
 from ._library import Handle, call, create, ffi, interruptible, lib, struct
 from ._tables import html_table
 from .labels import Labels
-from .matrix import as_matrix
+from .matrix import Matrix, aligned_rows
 
 _ENDS = (("largest", lib.S3CMTF_LARGEST), ("smallest", lib.S3CMTF_SMALLEST))
 
@@ -195,7 +195,7 @@ class Discovery(ModelBase):
         """Clusters the rows of a mode by k-means.
 
         k: the number of clusters; None: chosen by the gap statistic, up to max_k (0: 20).
-        matrices: matrices whose columns label clusters, as for Matrix; their rows are rows of the mode.
+        matrices: matrices whose columns label clusters, as for Matrix; rows with labels are matched with those of the mode.
         restarts, references, curve_rows: effort of k-means and of the gap statistic; 0: the default.
         min_entries: the smallest number of tensor entries of a clustered row.
         space: "predictions" (distances between predictions) or "columns" (distances between factor rows).
@@ -205,7 +205,8 @@ class Discovery(ModelBase):
         if space not in spaces:
             raise ValueError(f"there is no space {space!r}; spaces are {', '.join(spaces)}")
         number = self._number(mode)
-        tensors = [as_matrix(getattr(of, "tensor", of), "full") for of in matrices]
+        wrapped = [of if isinstance(of, Matrix) else Matrix(of, number, "full") for of in matrices]
+        tensors = [aligned_rows(of, self.labels[number], self._modes.title(number))[0] for of in wrapped]
         handles = [of._use() for of in tensors]
         pointers = ffi.new("s3cmtf_coo *[]", [of.pointer for of in handles])
         request = struct("clusters_request", k=k or 0, max_k=max_k, restarts=restarts, references=references, seed=seed)

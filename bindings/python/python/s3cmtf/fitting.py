@@ -81,6 +81,7 @@ def fit(
         if entries is not None:
             call(function, task, entries)
     if init is not None:
+        modes.check(init._modes, "init")
         call(lib.s3cmtf_fit_set_init, task, init._use())
     if checkpoint is not None:
         call(lib.s3cmtf_fit_set_checkpoint, task, path_bytes(checkpoint))

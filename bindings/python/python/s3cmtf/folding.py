@@ -6,7 +6,7 @@ from ._base import Mode, ModelBase, thread_count
 from ._cells import Modes
 from ._library import NULL, Handle, call, ffi, interruptible, lib, struct
 from .errors import ArgumentError
-from .matrix import Matrix, aligned_rows
+from .matrix import Matrix, aligned_columns, aligned_rows
 from .tensor import Tensor
 
 M = TypeVar("M", bound="Folding")
@@ -45,10 +45,11 @@ class Folding(ModelBase):
             request.tensor = entries.pointer
             keep.append(entries)
         handles: List[Handle] = []
-        for matrix in listed:
+        numbers = self._matrix_numbers(number, len(listed))
+        for matrix, place in zip(listed, numbers):
             aligned, rows = aligned_rows(matrix, rows, self._modes.title(number))
-            handles.append(aligned._use())
-        keep += [handles, ffi.new("s3cmtf_coo *[]", [of.pointer for of in handles]), self._matrix_numbers(number, len(listed))]
+            handles.append(aligned_columns(aligned, self._columns[place])._use())
+        keep += [handles, ffi.new("s3cmtf_coo *[]", [of.pointer for of in handles]), ffi.new("uint64_t[]", numbers)]
         request.matrix_count, request.matrices, request.matrix_numbers = len(listed), keep[-2], keep[-1]
         model, out = self._use(), ffi.new("s3cmtf_model **")
 
@@ -63,7 +64,7 @@ class Folding(ModelBase):
         folded._modes, folded._columns = Modes(tuple(labels), self.modes), self._columns
         return folded
 
-    def _matrix_numbers(self, mode: int, count: int) -> Any:
+    def _matrix_numbers(self, mode: int, count: int) -> List[int]:
         """Returns the numbers of the first coupled matrices of a mode."""
         info = struct("model_matrix")
         of_mode = []
@@ -73,4 +74,4 @@ class Folding(ModelBase):
                 of_mode.append(matrix)
         if count > len(of_mode):
             raise ArgumentError(f"{count} matrices are given; {self._modes.title(mode)} has {len(of_mode)} coupled matrices")
-        return ffi.new("uint64_t[]", of_mode[:count])
+        return of_mode[:count]

@@ -135,11 +135,27 @@ def aligned_rows(matrix: Matrix, rows: Optional[Labels], title: str) -> Tuple[Te
         raise ArgumentError(f"the rows of a matrix have labels, but those of {title} have none")
     if any(of is None for of in found):
         raise ArgumentError("a graph has labels for its rows or its columns only; give both, or row numbers")
-    indices = list(tensor.indices)
-    for mode, of in zip(both, found):
+    for of in found:
         rows = rows.extended(of or ())
-        indices[mode] = rows.rows(of or ())[indices[mode]].astype(np.uint32)
     columns = rows if matrix.kind == "graph" else tensor.labels[1]
-    shape = (len(rows), len(rows) if matrix.kind == "graph" else tensor.shape[1])
-    aligned = Tensor(tuple(indices), tensor.values, weights=tensor.weights, shape=shape)
-    return Tensor._of(aligned._use(), Modes((rows, columns), None)), rows
+    return _renumbered(tensor, (rows, columns)), rows
+
+
+def aligned_columns(matrix: Tensor, columns: Optional[Labels]) -> Tensor:
+    """Returns a matrix whose columns are numbered like those of a matrix of a model. New columns get the next numbers."""
+    found = matrix.labels[1]
+    if found is None or found is columns:
+        return matrix
+    if columns is None:
+        raise ArgumentError("the columns of a matrix have labels, but those of the model's matrix have none; give column numbers")
+    return _renumbered(matrix, (matrix.labels[0], columns.extended(found)))
+
+
+def _renumbered(matrix: Tensor, labels: Tuple[Optional[Labels], Optional[Labels]]) -> Tensor:
+    """Returns a matrix with the same entries, whose rows and columns are numbered by other labels."""
+    indices, shape = list(matrix.indices), list(matrix.shape)
+    for mode, (old, new) in enumerate(zip(matrix.labels, labels)):
+        if old is not None and new is not None and old is not new:
+            indices[mode], shape[mode] = new.rows(old)[indices[mode]], len(new)
+    renumbered = Tensor(tuple(indices), matrix.values, weights=matrix.weights, shape=shape)
+    return Tensor._of(renumbered._use(), Modes(labels, None))

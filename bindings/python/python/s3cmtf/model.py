@@ -12,7 +12,7 @@ from ._base import Mode
 from ._cells import Modes, row_number, unlabelled
 from ._library import Handle, PathLike, call, create, ffi, lib, path_bytes, string, struct
 from ._tables import html_table
-from ._text import read_labels, require_file, write_labels
+from ._text import read_column_labels, read_labels, require_file, write_labels
 from .discovery import Discovery
 from .errors import ArgumentError
 from .folding import Folding
@@ -56,7 +56,7 @@ class Model(Prediction, Rankings, Discovery, Folding):
     @classmethod
     def load(cls, path: PathLike, *, mapped: bool = True, modes: Optional[Sequence[str]] = None) -> "Model":
         """Opens a model file, or the model in a checkpoint, with the labels in files beside it, which are strings. `modes` are
-        names for the modes."""
+        names for the modes. A mapped file must not be modified while the model exists; replacing it is safe."""
         require_file(path)
         how = lib.S3CMTF_OPEN_MAPPED if mapped else lib.S3CMTF_OPEN_PRIVATE
         handle = create("model", lib.s3cmtf_model_load, path_bytes(path), how)
@@ -64,13 +64,15 @@ class Model(Prediction, Rankings, Discovery, Folding):
         if modes is not None and len(modes) != model.order:
             raise ArgumentError(f"{len(modes)} names are given for {model.order} modes")
         model._modes = Modes(read_labels(path, model.order), None if modes is None else tuple(modes))
-        model._columns = (None,) * model._info().matrices
+        model._columns = read_column_labels(path, model._info().matrices)
         return model
 
     def save(self, path: PathLike) -> None:
-        """Writes a model file, and the labels to files of names beside it (PATH.mode1.tsv)."""
+        """Writes a model file, and the labels of rows and of matrix columns to files of names beside it (PATH.mode1.tsv,
+        PATH.matrix1.tsv)."""
         call(lib.s3cmtf_model_save, self._use(), path_bytes(path))
         write_labels(os.fspath(path), self.labels)
+        write_labels(os.fspath(path), self._columns, "matrix")
 
     def export(self, folder: PathLike) -> None:
         """Writes factors, core, mean, biases and factors of matrices to a folder as .npy files, factors and core also as

@@ -144,8 +144,9 @@ class Tensor(Closeable):
     ) -> "Tensor":
         """Opens a binary COO file, or a text file (.tns, .mtx, .csv, .tsv, also gzipped).
 
-        A binary file is mapped into memory, or read if `mapped` is False; `verify=False` does not verify its checksums. Names
-        of rows in files beside it become labels. Text is converted first; text_options are those of s3cmtf_text_set() in
+        A binary file is mapped into memory, or read if `mapped` is False; `verify=False` does not verify its checksums. A
+        mapped file must not be modified while the tensor exists; replacing it is safe. Names of rows in files beside it become
+        labels. Text is converted first; text_options are those of s3cmtf_text_set() in
         the C header, such as columns=["user", "film"], value="stars", zero_based=True or time="date:month"."""
         with _text.binary(path, text_options) as (file, labels):
             handle = _open(file, mapped, verify)
