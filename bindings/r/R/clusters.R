@@ -22,14 +22,15 @@ clusters <- function(object, mode, k = NULL, max_k = NULL, space = c("prediction
     over$column[here] <- name_rows(described[[i]]$columns, found$labels$column[here])
   }
   over$matrix <- names(described)[found$labels$matrix]
+  has_curve <- length(found$gap$k) > 0
   assignment <- as.integer(found$assignment$cluster)
   names(assignment) <- name_rows(rows, found$assignment$row)
   structure(
     list(mode = object$modes[number], cluster = assignment, size = found$sizes$rows, radius = found$sizes$radius,
       centres = found$centres, explained_variance = found$explained_variance, members = members, labels = over,
       information = stats::setNames(found$information, names(described)),
-      gap = if (length(found$gap$k) > 0) as.data.frame(found$gap), gap_choice = if (length(found$gap$k) > 0) found$gap_choice,
-      gap_settled = if (length(found$gap$k) > 0) found$gap_settled,
+      gap = if (has_curve) as.data.frame(found$gap), gap_choice = if (has_curve) found$gap_choice,
+      gap_settled = if (has_curve) found$gap_settled,
       coordinates = principal_coordinates(object, number, found$assignment$row)),
     class = "s3cmtf_clusters"
   )
@@ -58,23 +59,29 @@ mode_names_or <- function(names, count) {
   make.unique(ifelse(names == "", "matrix", names), sep = ".")
 }
 
-# Two principal components of the factor rows, for plots.
+# Two principal components of the factor rows, for plots. Columns have the strength of their concept, the root mean square of
+# their contribution to predictions.
 principal_coordinates <- function(object, number, rows) {
   parts <- .Call(r_model_mode, object$handle, number)
   factor <- parts$factor[match(rows, parts$rows), , drop = FALSE]
   if (nrow(factor) < 2) return(NULL)
   if (ncol(factor) < 2) return(cbind(factor, 0))
-  prcomp(factor, rank. = 2)$x
+  table <- .Call(r_concepts, object$handle, number, 1, 1, numeric(), numeric())$concepts
+  strength <- table$strength[order(table$concept)]
+  size <- sqrt(colMeans(factor^2))
+  prcomp(sweep(factor, 2, ifelse(size > 0, strength / size, 0), `*`), rank. = 2)$x
 }
 
 print.s3cmtf_clusters <- function(x, n = 3, ...) {
   cat(format(length(x$cluster), big.mark = ","), " rows of mode ", x$mode, " in ", length(x$size), " clusters, ",
     format(100 * x$explained_variance, digits = 3), "% of the variance is between clusters\n", sep = "")
   for (i in seq_along(x$size)) {
-    cat("cluster ", i, ": ", format(x$size[i], big.mark = ","), " rows, radius ", format(x$radius[i], digits = 3), "\n", sep = "")
+    cat("cluster ", i, ": ", format(x$size[i], big.mark = ","), " rows, radius ", format(x$radius[i], digits = 3), "\n",
+      sep = "")
     labels <- head(x$labels[x$labels$cluster == i, ], n)
     if (nrow(labels) > 0) {
-      cat("  ", paste0(labels$column, " (lift ", format(labels$lift, digits = 2, trim = TRUE), ")", collapse = ", "), "\n", sep = "")
+      lift <- format(labels$lift, digits = 2, trim = TRUE)
+      cat("  ", paste0(labels$column, " (lift ", lift, ")", collapse = ", "), "\n", sep = "")
     }
     members <- head(x$members[x$members$cluster == i, ], n)
     cat("  ", paste(members$row, collapse = ", "), "\n", sep = "")

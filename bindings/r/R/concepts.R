@@ -18,12 +18,13 @@ concepts <- function(object, mode, n = 10, min_entries = 1, given = list()) {
   table$sign_flipped <- table$sign_flipped == 1
   profile <- found$profile
   if (!is.null(profile)) {
-    names <- list(NULL, NULL)
-    profile <- matrix(profile$numbers, ncol = profile$columns, byrow = TRUE, dimnames = names)
+    profile <- matrix(profile$numbers, ncol = profile$columns, byrow = TRUE)
     attr(profile, "mode") <- object$modes[found$profile$mode]
   }
-  structure(list(mode = object$modes[number], given = given, concepts = table, rows = rows, columns = columns, profile = profile),
-    class = "s3cmtf_concepts")
+  structure(
+    list(mode = object$modes[number], given = given, concepts = table, rows = rows, columns = columns, profile = profile),
+    class = "s3cmtf_concepts"
+  )
 }
 
 # Names of columns of matrices, as far as they have names.
@@ -44,7 +45,8 @@ print.s3cmtf_concepts <- function(x, n = 3, ...) {
       format(concept$effect, digits = 3), "\n", sep = "")
     columns <- x$columns[x$columns$concept == concept$concept & x$columns$end == "largest", ]
     if (nrow(columns) > 0) {
-      cat("   with     ", paste(head(columns$column, n), sprintf("%+.2f", head(columns$share, n)), collapse = ", "), "\n", sep = "")
+      shares <- sprintf("%+.2f", head(columns$share, n))
+      cat("   with     ", paste(head(columns$column, n), shares, collapse = ", "), "\n", sep = "")
     }
     for (end in levels(x$rows$end)) {
       rows <- head(x$rows[x$rows$concept == concept$concept & x$rows$end == end, ], n)

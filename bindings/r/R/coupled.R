@@ -26,8 +26,8 @@ print.s3cmtf_coupled <- function(x, ...) {
   invisible(x)
 }
 
-# The matrices of a fit in order, with the modes they belong to. `matrices` is a list named by mode; several matrices of a mode
-# are separate elements or a list.
+# The matrices of a fit in order, with the modes they belong to. `matrices` is a list named by mode; several matrices of a
+# mode are separate elements or a list.
 flatten_matrices <- function(frame, matrices) {
   if (length(matrices) == 0) return(list())
   if (is.data.frame(matrices) || !is.list(matrices) || is.object(matrices) || is.null(names(matrices))) {

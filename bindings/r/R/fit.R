@@ -1,8 +1,8 @@
 s3cmtf <- function(x, ...) UseMethod("s3cmtf")
 
 s3cmtf.formula <- function(x, data = NULL, matrices = NULL, weights = NULL, ..., test = NULL, valid = NULL, options = NULL,
-                           init = NULL, checkpoint = NULL, resume = NULL, progress = default_progress(),
-                           keep_data = TRUE) {
+                           init = NULL, checkpoint = NULL, resume = NULL,
+                           progress = getOption("s3cmtf.progress", interactive()), keep_data = TRUE) {
   call <- plain_call(match.call())
   weights <- eval(substitute(weights), data, environment(x))
   tensor <- tensor_from_formula(x, data, weights)
@@ -11,7 +11,8 @@ s3cmtf.formula <- function(x, data = NULL, matrices = NULL, weights = NULL, ...,
 }
 
 s3cmtf.default <- function(x, matrices = NULL, weights = NULL, ..., test = NULL, valid = NULL, options = NULL, init = NULL,
-                           checkpoint = NULL, resume = NULL, progress = default_progress(), keep_data = TRUE) {
+                           checkpoint = NULL, resume = NULL, progress = getOption("s3cmtf.progress", interactive()),
+                           keep_data = TRUE) {
   call <- plain_call(match.call())
   tensor <- weighted_tensor(as_coo_tensor(x), weights)
   fit_tensor(tensor, matrices, prepare_options(options, list(...)), test, valid, init, checkpoint, resume, progress,
@@ -66,7 +67,8 @@ init_handle <- function(frame, init) {
   for (n in seq_along(frame$modes)) {
     old <- init$labels[[n]]
     if (!identical(old, head(frame$labels[[n]], length(old)))) {
-      bad_argument("mode ", frame$modes[n], " of init has other rows; use factors whose levels begin with those of the model")
+      bad_argument("mode ", frame$modes[n],
+        " of init has other rows; use factors whose levels begin with those of the model")
     }
   }
   init$handle

@@ -13,7 +13,8 @@ parse_formula <- function(formula, data) {
   used <- unique(unlist(lapply(c(terms, response), all.vars)))
   missing <- used[!used %in% names(data) & !vapply(used, exists, NA, envir = environment(formula))]
   if (length(missing) > 0) {
-    bad_argument("there is no column ", enumerate(missing), " in the data; its columns are ", paste(names(data), collapse = ", "))
+    bad_argument("there is no column ", enumerate(missing), " in the data; its columns are ",
+      paste(names(data), collapse = ", "))
   }
   list(response = response, terms = terms, columns = intersect(used, names(data)), environment = environment(formula))
 }

@@ -1,11 +1,13 @@
-# A model is a list: handle (external pointer), modes, labels and spec as in coo_tensor, columns (names of the columns of each
-# coupled matrix), and after a fit call and data.
+# A model is a list: handle (external pointer), modes, labels and spec as in coo_tensor, columns (names of the columns of
+# each coupled matrix), and after a fit call and data.
 new_model <- function(handle, modes, labels, spec, columns) {
   structure(list(handle = handle, modes = modes, labels = labels, spec = spec, columns = columns), class = "s3cmtf")
 }
 
 check_model <- function(x) {
-  if (!inherits(x, "s3cmtf")) bad_argument("an object of class ", class(x)[1], " is not a model; see s3cmtf() and load_model()")
+  if (!inherits(x, "s3cmtf")) {
+    bad_argument("an object of class ", class(x)[1], " is not a model; see s3cmtf() and load_model()")
+  }
 }
 
 model_info <- function(x) .Call(r_model_info, x$handle)
@@ -76,7 +78,8 @@ print.s3cmtf <- function(x, ...) {
   info <- model_info(x)
   cat("s3cmtf model, ", if (info$model == "cp") "CP" else "Tucker",
     if (info$samples > 0) paste0(", ", info$samples, " posterior samples"), "\n", sep = "")
-  cat(sprintf("  %s: %s rows, rank %s\n", format(x$modes), format(info$modes$rows, big.mark = ","), info$modes$rank), sep = "")
+  rows <- format(info$modes$rows, big.mark = ",")
+  cat(sprintf("  %s: %s rows, rank %s\n", format(x$modes), rows, info$modes$rank), sep = "")
   kinds <- matrix_kinds[info$matrices$kind + 1]
   if (length(kinds) > 0) {
     sizes <- ifelse(kinds == "graph", "graph", paste0(info$matrices$columns, " columns, kind ", kinds))

@@ -44,5 +44,3 @@ reporter <- function(progress, bar, text) {
     TRUE
   }, finish = function() if (!is.null(current)) close(current))
 }
-
-default_progress <- function() getOption("s3cmtf.progress", interactive())

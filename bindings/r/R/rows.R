@@ -64,7 +64,9 @@ frame_indices <- function(frame, data) {
 frame_columns <- function(frame, data) {
   order <- length(frame$modes)
   if (is.matrix(data)) {
-    if (ncol(data) != order) bad_argument("the matrix of cells has ", ncol(data), " columns, but there are ", order, " modes")
+    if (ncol(data) != order) {
+      bad_argument("the matrix of cells has ", ncol(data), " columns, but there are ", order, " modes")
+    }
     return(lapply(seq_len(order), function(n) data[, n]))
   }
   if (!is.list(data)) bad_argument("cells are given as a data frame, a list, a matrix of indices or a coo_tensor")

@@ -1,5 +1,5 @@
-# A model is the file of the library, usable by every program that reads it. Names of rows are in text files beside it, which the
-# command-line program reads too; the names of modes and matrices and the formula are in an RDS file beside it.
+# A model is the file of the library, usable by every program that reads it. Names of rows are in text files beside it, which
+# the command-line program reads too; the names of modes and matrices and the formula are in an RDS file beside it.
 
 save_model <- function(object, path) {
   check_model(object)

@@ -63,7 +63,9 @@ fix_coo <- function(tensor, path, keep = c("mean", "first", "last")) {
 
 split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per = NULL, by = NULL) {
   check_tensor(tensor)
-  if (is.null(last_per) != is.null(by)) bad_argument("last_per and by are given together: a mode of rows and a mode of times")
+  if (is.null(last_per) != is.null(by)) {
+    bad_argument("last_per and by are given together: a mode of rows and a mode of times")
+  }
   latest <- if (is.null(last_per)) NULL else c(mode_number(tensor, last_per, "last_per"), mode_number(tensor, by, "by"))
   check_string(prefix, "prefix")
   check_number(test, "test")
@@ -84,7 +86,9 @@ split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per 
 }
 
 check_tensor <- function(x) {
-  if (!inherits(x, "coo_tensor")) bad_argument("an object of class ", class(x)[1], " is not a coo_tensor; see as_coo_tensor()")
+  if (!inherits(x, "coo_tensor")) {
+    bad_argument("an object of class ", class(x)[1], " is not a coo_tensor; see as_coo_tensor()")
+  }
 }
 
 # Names of rows beside a data or model file, as the command-line program writes and reads them.

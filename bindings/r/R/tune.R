@@ -2,7 +2,7 @@ s3cmtf_tune <- function(x, ...) UseMethod("s3cmtf_tune")
 
 s3cmtf_tune.formula <- function(x, data = NULL, matrices = NULL, weights = NULL, ..., valid = 0.1, ranges = NULL,
                                 trials = 200, rungs = 3, fit_threads = 1, options = NULL, checkpoint = NULL,
-                                resume = NULL, progress = default_progress()) {
+                                resume = NULL, progress = getOption("s3cmtf.progress", interactive())) {
   weights <- eval(substitute(weights), data, environment(x))
   tensor <- tensor_from_formula(x, data, weights)
   tune_tensor(tensor, matrices, prepare_options(options, list(...)), valid, ranges, trials, rungs, fit_threads, checkpoint,
@@ -11,7 +11,7 @@ s3cmtf_tune.formula <- function(x, data = NULL, matrices = NULL, weights = NULL,
 
 s3cmtf_tune.default <- function(x, matrices = NULL, weights = NULL, ..., valid = 0.1, ranges = NULL, trials = 200,
                                 rungs = 3, fit_threads = 1, options = NULL, checkpoint = NULL, resume = NULL,
-                                progress = default_progress()) {
+                                progress = getOption("s3cmtf.progress", interactive())) {
   tensor <- weighted_tensor(as_coo_tensor(x), weights)
   tune_tensor(tensor, matrices, prepare_options(options, list(...)), valid, ranges, trials, rungs, fit_threads, checkpoint,
     resume, progress)
@@ -48,8 +48,8 @@ tune_tensor <- function(tensor, matrices, options, valid, ranges, trials, rungs,
 print.s3cmtf_tune <- function(x, n = 5, ...) {
   failed <- sum(!is.na(x$trials$error))
   default <- x$trials$valid_rmse[x$trials$trial == 0]
-  cat(nrow(x$trials), " trials", if (failed > 0) paste0(", ", failed, " failed"), "; trial 0 has the given options, validation RMSE ",
-    format(default, digits = 4), "\n", sep = "")
+  cat(nrow(x$trials), " trials", if (failed > 0) paste0(", ", failed, " failed"),
+    "; trial 0 has the given options, validation RMSE ", format(default, digits = 4), "\n", sep = "")
   print(head(x$trials[c("trial", "rungs", "epochs", "valid_rmse", "seconds")], n), row.names = FALSE, digits = 4)
   cat("best options: ", paste(names(x$best), unlist(x$best), sep = "=", collapse = " "), "\n", sep = "")
   invisible(x)

@@ -2,7 +2,8 @@
 #include "shim.h"
 #include "routines.h"
 
-/* A handle of a problem. Each matrix is a list: mode, tensor, kind, zeros, weight (0: option lambda_m), penalty (NA: option lambda_reg). */
+/* A handle of a problem. Each matrix is a list: mode, tensor, kind, zeros, weight (0: option lambda_m), penalty (NA: option
+ * lambda_reg). */
 SEXP r_problem_new(SEXP tensor, SEXP matrices)
 {
     SEXP handle = PROTECT(handle_new(PROBLEM));

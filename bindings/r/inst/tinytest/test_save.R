@@ -10,7 +10,8 @@ for (mapped in c(TRUE, FALSE)) {
   expect_identical(predict(loaded, ratings), predict(model, ratings))
   expect_identical(factors(loaded), factors(model))
   expect_identical(coef(loaded), coef(model))
-  expect_equal(recommend(loaded, "film", list(user = "u1"), n = 2, exclude = FALSE), recommend(model, "film", list(user = "u1"), n = 2, exclude = FALSE))
+  lists <- lapply(list(loaded, model), recommend, "film", list(user = "u1"), n = 2, exclude = FALSE)
+  expect_equal(lists[[1]], lists[[2]])
 }
 expect_error(predict(loaded), pattern = "no training data", class = "s3cmtf_BAD_ARGUMENT")
 # Without the file of R the names of rows are those of the text files beside the model.
