@@ -16,7 +16,7 @@ predict.s3cmtf <- function(object, newdata = NULL, interval = c("none", "predict
   all <- as.double(c(bounds, quantiles))
   found <- .Call(r_predict, object$handle, cells$cells, clip_code(clip), check_number(threads, "threads"),
     check_flag(deviation, "deviation"), all)
-  found$fit[cells$missing] <- NA
+  if (length(cells$missing) > 0) found$fit[cells$missing] <- NA
   if (!deviation && length(all) == 0) return(found$fit)
   result <- cbind(fit = found$fit, deviation = found$deviation)
   if (length(all) > 0) {

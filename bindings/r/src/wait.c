@@ -1,10 +1,8 @@
 /* Long work on another thread while the thread of R answers interrupts. */
 #include <errno.h>
 #include <pthread.h>
-#include <time.h>
-#ifndef _WIN32
 #include <signal.h>
-#endif
+#include <time.h>
 
 #include "shim.h"
 
@@ -38,16 +36,12 @@ static void *run(void *argument)
 /* Starts the thread with all signals blocked, so that R handles them on its own thread. */
 static int start(Job *job)
 {
-#ifdef _WIN32
-    return pthread_create(&job->thread, NULL, run, job);
-#else
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int failed = pthread_create(&job->thread, NULL, run, job);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed;
-#endif
 }
 
 static int wait_until_ended(Job *job)

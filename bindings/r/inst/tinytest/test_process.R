@@ -1,31 +1,29 @@
 # Interrupts and forked processes.
 source("helper.R")
 ratings <- fixture_ratings()
-if (.Platform$OS.type == "unix") {
-  interrupt <- function(...) {
-    tools::pskill(Sys.getpid(), tools::SIGINT)
-    TRUE
-  }
-  outcome <- tryCatch(
-    s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 1e6, progress = interrupt),
-    interrupt = function(condition) "interrupted"
-  )
-  expect_equal(outcome, "interrupted")
-  outcome <- tryCatch(
-    s3cmtf_tune(rating ~ user + film + month, ratings, trials = 1e5, rungs = 1, epochs = 50, progress = interrupt),
-    interrupt = function(condition) "interrupted"
-  )
-  expect_equal(outcome, "interrupted")
-  # Work goes on afterwards.
-  model <- s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 3)
-  expected <- sum(predict(model, ratings))
-  # The child processes use the handles of the parent and may fit models of their own.
-  sums <- parallel::mclapply(1:2, function(i) sum(predict(model, ratings)), mc.cores = 2)
-  expect_equal(sums, list(expected, expected))
-  fits <- parallel::mclapply(1:2, function(i) factors(small_fit()), mc.cores = 2)
-  expect_equal(fits[[1]], factors(model))
-  # A handle that comes back from a child process has no data.
-  returned <- parallel::mclapply(1:2, function(i) small_fit(), mc.cores = 2)
-  expect_error(predict(returned[[1]], ratings), pattern = "another process", class = "s3cmtf_BAD_STATE")
-  expect_equal(sum(predict(model, ratings)), expected)
+interrupt <- function(...) {
+  tools::pskill(Sys.getpid(), tools::SIGINT)
+  TRUE
 }
+outcome <- tryCatch(
+  s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 1e6, progress = interrupt),
+  interrupt = function(condition) "interrupted"
+)
+expect_equal(outcome, "interrupted")
+outcome <- tryCatch(
+  s3cmtf_tune(rating ~ user + film + month, ratings, trials = 1e5, rungs = 1, epochs = 50, progress = interrupt),
+  interrupt = function(condition) "interrupted"
+)
+expect_equal(outcome, "interrupted")
+# Work goes on afterwards.
+model <- s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 3)
+expected <- sum(predict(model, ratings))
+# The child processes use the handles of the parent and may fit models of their own.
+sums <- parallel::mclapply(1:2, function(i) sum(predict(model, ratings)), mc.cores = 2)
+expect_equal(sums, list(expected, expected))
+fits <- parallel::mclapply(1:2, function(i) factors(small_fit()), mc.cores = 2)
+expect_equal(fits[[1]], factors(model))
+# A handle that comes back from a child process has no data.
+returned <- parallel::mclapply(1:2, function(i) small_fit(), mc.cores = 2)
+expect_error(predict(returned[[1]], ratings), pattern = "another process", class = "s3cmtf_BAD_STATE")
+expect_equal(sum(predict(model, ratings)), expected)
