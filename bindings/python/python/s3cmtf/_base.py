@@ -1,6 +1,6 @@
 """What all methods of a model use: its handle, its modes and their labels."""
 
-from typing import Any, Optional, Tuple, Union
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 from ._cells import Modes
 from ._library import Closeable, Handle, call, lib, struct
@@ -23,6 +23,12 @@ class ModelBase(Closeable):
 
     def _number(self, mode: Mode) -> int:
         return self._modes.number(mode, self.order)
+
+    def _given(self, given: Mapping[Mode, Any]) -> Dict[int, Any]:
+        """Returns rows that are given by mode, with numbers of modes."""
+        if not isinstance(given, Mapping):
+            raise TypeError(f"given is a mapping from modes to rows, such as {{0: 17}}, not {type(given).__name__}")
+        return {self._number(mode): row for mode, row in given.items()}
 
     def _entries(self, entries: Any, what: str) -> Handle:
         """Returns the handle of entries, which must be a Tensor whose rows are numbered like those of the model."""

@@ -5,7 +5,7 @@ import os
 import threading
 from typing import Any, Callable, List, Optional, Set, TypeVar, Union
 
-from .errors import ClosedError, ForkError, exception
+from .errors import ArgumentError, ClosedError, ForkError, exception
 
 T = TypeVar("T")
 PathLike = Union[str, "os.PathLike[str]"]
@@ -86,7 +86,10 @@ def call(function: Any, *arguments: Any) -> None:
     which exist until the call returns."""
     _check_fork()
     error = _errors.handle.pointer
-    status = function(*(of.pointer if isinstance(of, Handle) else of for of in arguments), error)
+    try:
+        status = function(*(of.pointer if isinstance(of, Handle) else of for of in arguments), error)
+    except OverflowError as failure:
+        raise ArgumentError(f"a number is out of range: {failure}") from None
     if status:
         raise exception(text(lib.s3cmtf_status_name(status)), text(lib.s3cmtf_error_message(error)))
 
@@ -125,7 +128,10 @@ def struct(name: str, **fields: Any) -> Any:
     result = ffi.new(f"s3cmtf_{name} *")
     result.size = ffi.sizeof(f"s3cmtf_{name}")
     for field, value in fields.items():
-        setattr(result, field, value)
+        try:
+            setattr(result, field, value)
+        except OverflowError as failure:
+            raise ArgumentError(f"{field} is {value}: {failure}") from None
     return result
 
 

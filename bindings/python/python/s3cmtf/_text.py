@@ -38,11 +38,12 @@ def _option_text(value: Any) -> str:
 
 
 def require_file(path: PathLike) -> None:
-    """Raises an exception if a file does not exist."""
-    if not os.path.exists(path):
-        raise MissingFileError(f"{os.fspath(path)}: no such file")
-    if os.path.isdir(path):
-        raise FileError(f"{os.fspath(path)}: a folder; a file is expected")
+    """Raises an exception if a file does not exist. (A number is not a path, though Python opens it as a file descriptor.)"""
+    name = os.fspath(path)
+    if not os.path.exists(name):
+        raise MissingFileError(f"{name}: no such file")
+    if os.path.isdir(name):
+        raise FileError(f"{name}: a folder; a file is expected")
 
 
 @contextlib.contextmanager

@@ -139,7 +139,7 @@ class Discovery(ModelBase):
         given: rows of other modes, by mode; the remaining modes are averaged over.
         """
         number = self._number(mode)
-        fixed = {self._number(of): row for of, row in (given or {}).items()}
+        fixed = self._given(given or {})
         rows = [row_number(row, self.labels[of], self._modes.title(of)) for of, row in fixed.items()]
         modes, values = ffi.new("uint64_t[]", list(fixed)), ffi.new("uint64_t[]", rows)
         request = struct("concepts_request", top=top, min_entries=min_entries, given_count=len(rows))
@@ -209,10 +209,22 @@ class Discovery(ModelBase):
         tensors = [aligned_rows(of, self.labels[number], self._modes.title(number))[0] for of in wrapped]
         handles = [of._use() for of in tensors]
         pointers = ffi.new("s3cmtf_coo *[]", [of.pointer for of in handles])
-        request = struct("clusters_request", k=k or 0, max_k=max_k, restarts=restarts, references=references, seed=seed)
-        request.curve_rows, request.min_entries, request.space = curve_rows, min_entries, spaces[space]
-        request.members, request.labels, request.threads = members, labels, thread_count(threads)
-        request.matrices, request.matrix_count = pointers, len(handles)
+        request = struct(
+            "clusters_request",
+            k=k or 0,
+            max_k=max_k,
+            restarts=restarts,
+            references=references,
+            curve_rows=curve_rows,
+            min_entries=min_entries,
+            space=spaces[space],
+            members=members,
+            labels=labels,
+            matrices=pointers,
+            matrix_count=len(handles),
+            seed=seed,
+            threads=thread_count(threads),
+        )
         model = self._use()
 
         def work(cancel: Any) -> Handle:

@@ -101,7 +101,7 @@ class Rankings(ModelBase):
         target = self._number(mode)
         if not given:
             raise ArgumentError("give the row of at least one other mode")
-        rows = {self._number(of): self._rows(self._number(of), values) for of, values in given.items()}
+        rows = {of: self._rows(of, values) for of, values in self._given(given).items()}
         if target in rows:
             raise ArgumentError(f"{self._modes.title(target)} is ranked; its row cannot be given")
         is_single = all(np.ndim(values) == 0 or isinstance(values, str) for values in given.values())

@@ -125,6 +125,8 @@ class Tensor(Closeable):
     @classmethod
     def from_scipy(cls, matrix: Any, *, modes: Optional[Sequence[str]] = None, labels: Any = None) -> "Tensor":
         """Creates a tensor from a scipy.sparse matrix or array. Duplicate entries are summed, as in SciPy."""
+        if not hasattr(matrix, "tocoo"):
+            raise TypeError(f"a scipy.sparse matrix or array is expected, not {type(matrix).__name__}")
         coo = matrix.tocoo(copy=False)
         if not coo.has_canonical_format:
             coo = coo.copy()
