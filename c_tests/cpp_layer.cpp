@@ -483,6 +483,11 @@ static void models(const sample &given, const std::string &folder)
     CHECK(status_of([&] { model.predict(where, unclipped); }) == S3CMTF_CANCELLED);
     const auto evaluation = model.evaluate(tensor, 1);
     CHECK(status_of([&] { model.evaluate_binary(tensor); }) == S3CMTF_BAD_ARGUMENT); // more than two values
+    std::vector<float> likes;
+    for (const float stars : data.stars) likes.push_back(stars > static_cast<float>(info.mean) ? 1.0F : 0.0F);
+    const auto binary = model.evaluate_binary(s3::coo(s3::entries(where, likes)), 1);
+    CHECK(binary.entries == ENTRIES && binary.low == 0 && binary.high == 1 && binary.auc > 0.8 && binary.auc <= 1);
+    CHECK(binary.high_fraction > 0 && binary.high_fraction < 1 && binary.log_loss > 0);
     CHECK(evaluation.entries == ENTRIES && evaluation.mae < evaluation.rmse && evaluation.clipped_rmse <= evaluation.rmse);
 
     // Views and copies.
