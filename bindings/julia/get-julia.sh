@@ -51,7 +51,7 @@ has_hash "$downloads/Packages.xz" "$hash" || download "$mirror/dists/$release/$i
   fail "cannot download the index of packages: $(cat "$downloads/log")"
 
 # Julia and all packages it depends on: NAME FILE HASH. The C and C++ runtimes are those of the system, which are newer.
-packages=$(xz --decompress --stdout "$downloads/Packages.xz" | awk -v wanted="julia libblas3 liblapack3" \
+packages=$(xz --decompress --stdout "$downloads/Packages.xz" | awk -v wanted=julia \
   -v provided=" libc6 libgcc-s1 libstdc++6 gcc-10-base libcrypt1 debconf debconf-2.0 dpkg " '
   /^Package: / { name = $2 }
   /^Filename: / { file[name] = $2 }
@@ -85,11 +85,13 @@ triplet=$(basename "$(dirname "$(find "$prefix/root/usr/lib" -name 'libjulia.so.
 mkdir -p "$prefix/bin"
 cat >"$julia" <<END
 #!/bin/sh
-root=$prefix/root
+root=\$(cd "\$(dirname "\$0")/../root" && pwd)
 libraries=\$root/usr/lib/$triplet
-export LD_LIBRARY_PATH="\$libraries/julia:\$libraries:\$root/lib/$triplet:\$libraries/blas:\$libraries/lapack\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
+export LD_LIBRARY_PATH="\$libraries/julia:\$libraries:\$root/lib/$triplet\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
 export JULIA_BINDIR="\$root/usr/bin"
 exec "\$root/usr/bin/julia" "\$@"
 END
 chmod +x "$julia"
-"$julia" --startup-file=no -e 'println("Julia ", VERSION, " is in '"$prefix"'")' || fail "Julia does not start"
+version=$("$julia" --startup-file=no -e 'print(VERSION)') || fail "Julia does not start"
+rm -r "$downloads"
+echo "Julia $version is in $prefix"

@@ -44,8 +44,7 @@ end
 
 function FitProgress(data; matrices=(), test=nothing, valid=nothing, init=nothing, checkpoint=nothing, resume=nothing, preset=nothing,
     options=nothing, keywords...)
-    problem = data isa Problem ? data : Problem(data; matrices=matrices)
-    data isa Problem && !isempty(matrices) && throw(ArgumentError("a Problem has its matrices already; give them to Problem()"))
+    problem = problem_of(data, matrices)
     test === nothing || (test = entries_like(test, problem))
     valid === nothing || (valid = entries_like(valid, problem))
     settings = make_options(keywords; preset=preset, given=options, resume=resume)
@@ -145,7 +144,7 @@ function take_model(run::FitProgress)
     problem = run.problem
     model = Model(handle, problem.modes, problem.labels, problem.matrix_labels)
     for (name, text) in record(model)
-        name === :note && occursin(r"^\d+ warning ", text) && @warn split(text, ' '; limit=3)[3]
+        name === :note && occursin(r"^\d+ (warning|rank-lowered|rolled-back) ", text) && @warn split(text, ' '; limit=3)[3]
     end
     return model
 end

@@ -71,7 +71,6 @@ struct Problem
     arrays::Any
 end
 
-Problem(problem::Problem) = problem
 function Problem(data; matrices=())
     tensor = Tensor(data)
     handle = use(coo -> create(output -> s3cmtf_problem_new(coo, output), s3cmtf_problem), tensor.handle)
@@ -79,6 +78,10 @@ function Problem(data; matrices=())
     foreach(matrix -> couple!(problem, coupled_matrix(matrix)), matrices isa Union{CoupledMatrix,Pair} ? (matrices,) : matrices)
     return problem
 end
+
+problem_of(data, matrices) = Problem(data; matrices=matrices)
+problem_of(problem::Problem, matrices) = isempty(matrices) ? problem :
+    throw(ArgumentError("a Problem has its matrices already; give them to Problem()"))
 
 Base.close(problem::Problem) = close(problem.handle)
 Base.isopen(problem::Problem) = isopen(problem.handle)

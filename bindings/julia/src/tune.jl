@@ -58,7 +58,7 @@ such as `eta="0.005..0.1"`. Other arguments are those of `fit`.
 """
 function tune(callback, data; matrices=(), trials=200, rungs=3, valid=nothing, valid_fraction=0.1, ranges=(), fit_threads=1,
     checkpoint=nothing, resume=nothing, preset=nothing, options=nothing, keywords...)
-    problem = data isa Problem ? data : Problem(data; matrices=matrices)
+    problem = problem_of(data, matrices)
     valid === nothing || (valid = entries_like(valid, problem))
     settings = make_options(keywords; preset=preset, given=options)
     handles = valid === nothing ? () : (valid.handle,)

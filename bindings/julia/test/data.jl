@@ -73,7 +73,9 @@ end
     end
     GC.gc()
     @test factor(model, 1) == factor(quick_fit(), 1)
-    @test_throws Exception push!(numbers, 1)
+    # Resizing an array is an error or leaves the memory of the tensor in place, depending on the version of Julia.
+    thrown(() -> push!(numbers, 1))
+    @test same(tensor)
     @test occursin("dims", message(() -> Tensor(zero_based, stars; base=0, copy=false)))
 end
 

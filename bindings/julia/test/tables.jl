@@ -1,4 +1,13 @@
 # Column tables, and names of rows.
+
+# As a data frame: properties are vectors.
+struct Frame
+    user::Vector{Int}
+    film::Vector{String}
+    month::Vector{String}
+    stars::Vector{Float32}
+end
+
 table = ratings_table
 tensor = Tensor(table)
 @test size(tensor) == (60, 40, 6)
@@ -14,13 +23,6 @@ tensor = Tensor(table)
     @test same(Tensor([(; user=u, film=f, month=m, stars=s) for (u, f, m, s) in zip(table...)]))
     @test same(Tensor(Dict(pairs(table)); columns=(:user, :film, :month), value=:stars))
     @test same(Tensor(Dict(string(k) => v for (k, v) in pairs(table)); columns=("user", "film", "month"), value="stars"))
-    # As a data frame: properties are vectors.
-    struct Frame
-        user::Vector{Int}
-        film::Vector{String}
-        month::Vector{String}
-        stars::Vector{Float32}
-    end
     @test same(Tensor(Frame(table...)))
     # Symbols and other values are names as well.
     @test labels(Tensor((a=[:x, :y, :x], b=['p', 'q', 'p'], value=1:3)), 2) == ["p", "q"]
