@@ -187,7 +187,7 @@ def implicit(data: Data, test: Entries, setting: Setting, options: argparse.Name
 PROGRAMS = {
     # Precision of the noise in units of the reciprocal variance of the training values.
     "smurff": Program(smurff, {"rank": (16, 32, 8), "precision": (1.5, 2.0, 1.2, "sampled")}, matrices_only=False),
-    "cmfrec": Program(cmfrec, {"rank": (8, 16, 32, 4), "penalty": (10.0, 15.0, 7.0, 25.0, 40.0)},
+    "cmfrec": Program(cmfrec, {"rank": (8, 4, 16, 32, 2), "penalty": (10.0, 7.0, 15.0, 3.0, 25.0, 1.0)},
                       {"side_weight": (1.0, 0.1, 10.0)}),
     "libmf": Program(libmf, {"rank": (16, 32, 8, 64), "penalty": (0.1, 0.06, 0.15, 0.03, 0.2)}),
     "implicit": Program(implicit, {"rank": (16, 32, 8, 64), "penalty": (0.1, 1.0, 10.0)}, predicts_values=False),
