@@ -132,6 +132,7 @@ def test_cells(cells, message, model):
         (lambda of: of.recommend(1, {}), "at least one other mode"),
         (lambda of: of.recommend(1, {1: 0}), "mode 1 is ranked; its row cannot be given"),
         (lambda of: of.recommend(1, {0: 1000}), "1000|1001"),
+        (lambda of: of.recommend(1, {0: np.array([0, -1])}), "negative index -1 at position 1"),
         (lambda of: of.recommend(1, {0: 0}, top=0), "length of a list is 0"),
         (lambda of: of.recommend(1, {0: [0, 1], 2: [0, 1, 2]}), "differ in length: 2, 3"),
         (lambda of: of.recommend(1, {0: 0}, quantile=2), "quantile"),

@@ -143,6 +143,8 @@ def test_recommendations(model, ratings):
     assert (several.rows[:, 40:] == -1).all()
     assert np.isnan(several.scores[:, 40:]).all()
     assert set(model.recommend(1, {0: 0}, candidates=[1, 2, 3]).rows) == {1, 2, 3}
+    by_array = model.recommend(1, {0: np.arange(2)}, candidates=np.array([1, 2, 3], np.uint8)).rows
+    assert set(by_array.reshape(-1)) == {-1, 1, 2, 3}
     assert 2 not in model.recommend(1, {0: 0}, top=40, exclude_rows=[2]).rows
     assert len(one.to_pandas()) == 3
     assert "<table>" in several._repr_html_()

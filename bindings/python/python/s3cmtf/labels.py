@@ -77,10 +77,13 @@ class Labels:
 
     def take(self, rows: Array) -> Array:
         """Returns an array of the labels of rows; None for rows that have none."""
-        result = np.empty(rows.shape, dtype=object)
-        for place, row in np.ndenumerate(rows):
-            result[place] = self._values[row] if 0 <= row < len(self._values) else None
-        return result
+        # The last element is for rows without a label. Filled one by one, since a label may be a sequence.
+        table = np.empty(len(self._values) + 1, dtype=object)
+        for row, label in enumerate(self._values):
+            table[row] = label
+        is_known = (rows >= 0) & (rows < len(self._values))
+        found: Array = table[np.where(is_known, rows, len(self._values))]
+        return found
 
 
 def encode(column: Any, name: str) -> Tuple[Array, Optional[List[Hashable]]]:

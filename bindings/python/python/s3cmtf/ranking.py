@@ -5,7 +5,7 @@ from typing import Any, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._arrays import Array, Indices, output
+from ._arrays import Array, Indices, index_column, output
 from ._base import Mode, ModelBase, thread_count
 from ._cells import row_number
 from ._library import call, ffi, interruptible, lib, struct
@@ -166,6 +166,8 @@ class Rankings(ModelBase):
     def _rows(self, mode: int, rows: Any) -> Array:
         """Returns rows that are given by number or label."""
         labels, title = self.labels[mode], self._modes.title(mode)
+        if isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu":
+            return index_column(rows, f"the rows of {title}").astype(np.uint64)
         listed = [rows] if isinstance(rows, str) or np.ndim(rows) == 0 else list(rows)
         return np.array([row_number(row, labels, title) for row in listed], np.uint64)
 
