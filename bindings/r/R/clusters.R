@@ -40,7 +40,8 @@ clusters <- function(object, mode, k = NULL, max_k = NULL, space = c("prediction
 label_matrices <- function(object, number, matrices) {
   if (is.null(matrices)) return(list())
   if (!is.list(matrices) || is.object(matrices)) matrices <- list(matrices)
-  names(matrices) <- mode_names_or(names(matrices), length(matrices))
+  given <- if (is.null(names(matrices))) rep("", length(matrices)) else names(matrices)
+  names(matrices) <- make.unique(ifelse(given == "", "matrix", given), sep = ".")
   Map(function(x, name) {
     part <- unclass(if (inherits(x, "s3cmtf_coupled")) x else coupled(x, kind = "full"))
     part$mode <- number
@@ -52,11 +53,6 @@ label_matrices <- function(object, number, matrices) {
 all_rows <- function(object, number, matrix) {
   rows <- object$labels[[number]]
   if (is.null(rows)) NULL else unique(c(rows, matrix$tensor$labels[[1]]))
-}
-
-mode_names_or <- function(names, count) {
-  if (is.null(names)) names <- rep("", count)
-  make.unique(ifelse(names == "", "matrix", names), sep = ".")
 }
 
 # Two principal components of the factor rows, for plots. Columns have the strength of their concept, the root mean square of

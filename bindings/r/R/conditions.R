@@ -40,5 +40,7 @@ check_flag <- function(x, name) {
 }
 
 check_no_dots <- function(...) {
-  if (...length() > 0) bad_argument("unused argument: ", enumerate(c(names(list(...)), "without a name")[1]))
+  if (...length() == 0) return()
+  names <- names(list(...))
+  bad_argument("unused argument", if (any(names != "")) paste0(": ", enumerate(names[names != ""])))
 }

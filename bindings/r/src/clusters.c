@@ -18,11 +18,6 @@ static int32_t find_clusters(void *data, const s3cmtf_cancel *cancel, s3cmtf_err
 
 static void discard_clusters(void *data) { s3cmtf_clusters_free(((Task *)data)->clusters); }
 
-static void allocate_columns(SEXP list, uint64_t count)
-{
-    for (R_xlen_t i = 0; i < XLENGTH(list); i++) SET_VECTOR_ELT(list, i, Rf_allocVector(REALSXP, (R_xlen_t)count));
-}
-
 static s3cmtf_cluster cluster_at(const s3cmtf_clusters *clusters, uint64_t index)
 {
     s3cmtf_cluster cluster = {.size = sizeof cluster};
@@ -33,8 +28,7 @@ static s3cmtf_cluster cluster_at(const s3cmtf_clusters *clusters, uint64_t index
 static SEXP sizes_of(const s3cmtf_clusters *clusters, uint64_t count)
 {
     static const char *const names[] = {"rows", "radius", NULL};
-    SEXP list = PROTECT(named_list(names));
-    allocate_columns(list, count);
+    SEXP list = PROTECT(double_columns(names, count));
     for (uint64_t i = 0; i < count; i++) {
         const s3cmtf_cluster cluster = cluster_at(clusters, i);
         REAL(VECTOR_ELT(list, 0))[i] = (double)cluster.rows;
@@ -50,8 +44,7 @@ static SEXP members_of(const s3cmtf_clusters *clusters, uint64_t count)
     uint64_t total = 0, place = 0;
     for (uint64_t i = 0; i < count; i++) total += cluster_at(clusters, i).members;
     uint64_t *rows = (uint64_t *)R_alloc((size_t)total + 1, sizeof *rows);
-    SEXP list = PROTECT(named_list(names));
-    allocate_columns(list, total);
+    SEXP list = PROTECT(double_columns(names, total));
     double *distances = REAL(VECTOR_ELT(list, 2));
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t members = cluster_at(clusters, i).members;
@@ -72,8 +65,7 @@ static SEXP labels_of(const s3cmtf_clusters *clusters, uint64_t count)
                                         "log_odds",     NULL};
     uint64_t total = 0, place = 0;
     for (uint64_t i = 0; i < count; i++) total += cluster_at(clusters, i).labels;
-    SEXP list = PROTECT(named_list(names));
-    allocate_columns(list, total);
+    SEXP list = PROTECT(double_columns(names, total));
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t labels = cluster_at(clusters, i).labels;
         for (uint64_t k = 0; k < labels; k++, place++) {
@@ -117,8 +109,7 @@ static SEXP assignment_of(const s3cmtf_clusters *clusters, uint64_t count)
 static SEXP gaps_of(const s3cmtf_clusters *clusters, uint64_t count)
 {
     static const char *const names[] = {"k", "gap", "standard_error", "log_within", "log_reference", NULL};
-    SEXP list = PROTECT(named_list(names));
-    allocate_columns(list, count);
+    SEXP list = PROTECT(double_columns(names, count));
     for (uint64_t i = 0; i < count; i++) {
         s3cmtf_gap gap = {.size = sizeof gap};
         check(s3cmtf_clusters_get_gap(clusters, i, &gap, call_error));

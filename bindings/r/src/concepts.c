@@ -25,16 +25,10 @@ static s3cmtf_concept concept_at(const s3cmtf_concepts *concepts, uint64_t index
     return concept;
 }
 
-static void allocate_columns(SEXP list, uint64_t count)
-{
-    for (R_xlen_t i = 0; i < XLENGTH(list); i++) SET_VECTOR_ELT(list, i, Rf_allocVector(REALSXP, (R_xlen_t)count));
-}
-
 static SEXP table(const s3cmtf_concepts *concepts, uint64_t count)
 {
     static const char *const names[] = {"concept", "strength", "effect", "sign_flipped", NULL};
-    SEXP list = PROTECT(named_list(names));
-    allocate_columns(list, count);
+    SEXP list = PROTECT(double_columns(names, count));
     for (uint64_t i = 0; i < count; i++) {
         const s3cmtf_concept concept = concept_at(concepts, i);
         const double numbers[] = {(double)concept.column + 1, concept.strength, concept.effect,
@@ -55,8 +49,7 @@ static SEXP rows_of(const s3cmtf_concepts *concepts, uint64_t count)
         total += concept.largest_rows + concept.smallest_rows;
     }
     uint64_t *rows = (uint64_t *)R_alloc((size_t)total + 1, sizeof *rows);
-    SEXP list = PROTECT(named_list(names));
-    allocate_columns(list, total);
+    SEXP list = PROTECT(double_columns(names, total));
     double *loadings = REAL(VECTOR_ELT(list, 3));
     for (uint64_t i = 0; i < count; i++) {
         const s3cmtf_concept concept = concept_at(concepts, i);
@@ -82,8 +75,7 @@ static SEXP columns_of(const s3cmtf_concepts *concepts, uint64_t count)
         const s3cmtf_concept concept = concept_at(concepts, i);
         total += concept.largest_columns + concept.smallest_columns;
     }
-    SEXP list = PROTECT(named_list(names));
-    allocate_columns(list, total);
+    SEXP list = PROTECT(double_columns(names, total));
     for (uint64_t i = 0; i < count; i++) {
         const s3cmtf_concept concept = concept_at(concepts, i);
         for (int32_t end = S3CMTF_LARGEST; end <= S3CMTF_SMALLEST; end++) {

@@ -155,3 +155,11 @@ SEXP named_list(const char *const *names)
     UNPROTECT(2);
     return list;
 }
+
+SEXP double_columns(const char *const *names, uint64_t count)
+{
+    SEXP list = PROTECT(named_list(names));
+    for (R_xlen_t i = 0; i < XLENGTH(list); i++) SET_VECTOR_ELT(list, i, Rf_allocVector(REALSXP, (R_xlen_t)count));
+    UNPROTECT(1);
+    return list;
+}

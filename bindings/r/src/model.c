@@ -44,19 +44,10 @@ static s3cmtf_model_info info_of(const s3cmtf_model *model)
     return info;
 }
 
-/* A list of `columns` double vectors with names that end with NULL. */
-static SEXP columns_of_doubles(const char *const *names, uint64_t count)
-{
-    SEXP list = PROTECT(named_list(names));
-    for (R_xlen_t i = 0; i < XLENGTH(list); i++) SET_VECTOR_ELT(list, i, Rf_allocVector(REALSXP, (R_xlen_t)count));
-    UNPROTECT(1);
-    return list;
-}
-
 static SEXP mode_sizes(const s3cmtf_model *model, uint64_t order)
 {
     static const char *const names[] = {"dim", "rows", "rank", NULL};
-    SEXP list = PROTECT(columns_of_doubles(names, order));
+    SEXP list = PROTECT(double_columns(names, order));
     for (uint64_t n = 0; n < order; n++) {
         s3cmtf_model_mode mode = {.size = sizeof mode};
         check(s3cmtf_model_get_mode(model, n, &mode, call_error));
@@ -71,7 +62,7 @@ static SEXP mode_sizes(const s3cmtf_model *model, uint64_t order)
 static SEXP matrix_sizes(const s3cmtf_model *model, uint64_t count)
 {
     static const char *const names[] = {"mode", "kind", "weight", "columns", "rows", NULL};
-    SEXP list = PROTECT(columns_of_doubles(names, count));
+    SEXP list = PROTECT(double_columns(names, count));
     for (uint64_t i = 0; i < count; i++) {
         s3cmtf_model_matrix matrix = {.size = sizeof matrix};
         check(s3cmtf_model_get_matrix(model, i, &matrix, call_error));
@@ -182,7 +173,7 @@ SEXP r_model_epochs(SEXP handle)
     static const char *const names[] = {"epoch", "eta", "loss", "train_rmse", "test_rmse", "valid_rmse", "seconds", NULL};
     const s3cmtf_model *model = handle_get(handle, MODEL);
     const s3cmtf_model_info info = info_of(model);
-    SEXP list = PROTECT(columns_of_doubles(names, info.epochs));
+    SEXP list = PROTECT(double_columns(names, info.epochs));
     for (uint64_t i = 0; i < info.epochs; i++) {
         s3cmtf_progress epoch = {.size = sizeof epoch};
         check(s3cmtf_model_get_epoch(model, i, &epoch, call_error));

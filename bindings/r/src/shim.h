@@ -63,6 +63,8 @@ SEXP indices_to_r(const uint32_t *indices, R_xlen_t count, uint64_t dim);
 SEXP uint64s_to_r(const uint64_t *numbers, R_xlen_t count, uint64_t offset);
 /* A list with these names, which end with NULL. */
 SEXP named_list(const char *const *names);
+/* The same with a double vector of `count` elements for each name: the columns of a data frame. */
+SEXP double_columns(const char *const *names, uint64_t count);
 
 /* options.c */
 

@@ -62,5 +62,13 @@ expect_message(s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 
 expect_stdout(suppressMessages(s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 2000, progress = "bar")), "%")
 expect_error(small_fit(progress = "loud"), class = "s3cmtf_BAD_ARGUMENT")
 
+# A progress function may use the package.
+nested <- NULL
+invisible(suppressMessages(s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 20000, progress = function(state) {
+  nested <<- small_fit()
+  tryCatch(small_fit(rnk = 1), s3cmtf_error = function(condition) FALSE)
+})))
+expect_identical(factors(nested), factors(small_fit()))
+
 # Errors of a progress function end the fit.
 expect_error(s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 1e6, progress = function(state) stop("mine")), "mine")

@@ -64,6 +64,14 @@ if (requireNamespace("Matrix", quietly = TRUE)) {
   expect_equal(as_coo_tensor(sparse)$labels, list(letters[1:3], LETTERS[1:4]))
 }
 
+# Any of these can be fitted.
+if (requireNamespace("Matrix", quietly = TRUE)) {
+  two <- s3cmtf(Matrix::sparseMatrix(i = ratings$user, j = ratings$film, x = ratings$rating / 2), rank = 2, epochs = 2)
+  expect_equal(two$modes, c("row", "column"))
+  expect_equal(length(predict(two, as.matrix(ratings[1:5, c("user", "film")]))), 5)
+}
+expect_equal(s3cmtf(cube, rank = 1, epochs = 2)$modes, c("mode1", "mode2", "mode3"))
+
 close(tensor)
 expect_error(dim(tensor), class = "s3cmtf_BAD_STATE")
 expect_stdout(print(tensor), "closed")
