@@ -43,4 +43,5 @@ export JULIA_NUM_THREADS=${JULIA_NUM_THREADS:-2}
 cd "$work"
 "$julia" --startup-file=no -e 'import Pkg; Pkg.develop(Pkg.PackageSpec(path=ARGS[1])); Pkg.build("S3CMTF")' "$package" >"$work/log" 2>&1 ||
   { cat "$work/log" && exit 1; }
-"$julia" --startup-file=no "$package/test/runtests.jl"
+# Most of the time is compilation.
+"$julia" --startup-file=no --optimize=1 "$package/test/runtests.jl"

@@ -24,6 +24,9 @@ struct FitProgress
     lock::ReentrantLock
 end
 
+# The library allows only one thread at a time to take the model.
+use(f, run::FitProgress) = lock(() -> use(f, run.handle), run.lock)
+
 "Entries in any form; a table has the columns and names of `like`, a problem or model."
 function entries_like(data, like)
     tensor = is_table_of_entries(data) ? Tensor(data; like=like) : Tensor(data)
@@ -69,7 +72,7 @@ end
 Returns the `Progress` of a fit without waiting.
 """
 progress(run::FitProgress) =
-    Progress(use(fit -> read_struct(state -> s3cmtf_fit_get_progress(fit, state), s3cmtf_progress), run.handle))
+    Progress(use(fit -> read_struct(state -> s3cmtf_fit_get_progress(fit, state), s3cmtf_progress), run))
 
 """
     isrunning(run)
@@ -80,7 +83,7 @@ isrunning(run::FitProgress) = is_running_after(run, 0.0)
 
 function is_running_after(run::FitProgress, seconds)
     running = Ref{Int32}(0)
-    use(fit -> s3cmtf_fit_wait(fit, seconds, running), run.handle)
+    use(fit -> s3cmtf_fit_wait(fit, seconds, running), run)
     return running[] != 0
 end
 
@@ -89,7 +92,7 @@ end
 
 Requests the end of a fit. `fetch` then returns the model of the last complete epoch; before the first it throws an `S3CMTFError`.
 """
-cancel(run::FitProgress) = use(s3cmtf_fit_cancel, run.handle)
+cancel(run::FitProgress) = use(s3cmtf_fit_cancel, run)
 
 Base.close(run::FitProgress) = close(run.handle)
 Base.isopen(run::FitProgress) = isopen(run.handle)
@@ -140,7 +143,7 @@ function Base.fetch(run::FitProgress)
 end
 
 function take_model(run::FitProgress)
-    handle = use(fit -> create(output -> s3cmtf_fit_take(fit, output), s3cmtf_model), run.handle)
+    handle = use(fit -> create(output -> s3cmtf_fit_take(fit, output), s3cmtf_model), run)
     problem = run.problem
     model = Model(handle, problem.modes, problem.labels, problem.matrix_labels)
     for (name, text) in record(model)

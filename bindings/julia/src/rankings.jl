@@ -20,6 +20,8 @@ function ranking_lists(rows, scores, counts, top, labels::ModeLabels, base)
     end
 end
 
+check_top(top) = top >= 1 || throw(ArgumentError("top is $top; a list has at least 1 row"))
+
 # A named tuple or pairs, as (mode, row or rows).
 given_pairs(given::NamedTuple) = collect(Any, pairs(given))
 given_pairs(given::Pair) = Any[given]
@@ -48,6 +50,7 @@ Returns a `Ranking` or a vector of them.
 """
 function recommend(model::Model, mode; given, top=10, exclude=nothing, exclude_mode=nothing, candidates=nothing, exclude_rows=(),
     quantile=0, threads=0)
+    check_top(top)
     ranked = mode_number(model, mode)
     pairs = given_pairs(given)
     isempty(pairs) && throw(ArgumentError("give the row of at least one other mode, such as given=(user=1,)"))
@@ -89,6 +92,7 @@ Lists the `top` other rows of a mode with the most similar predictions, by the c
 Returns a `Ranking`, or one for each of several rows.
 """
 function Base.similar(model::Model, mode::Union{Integer,Symbol,AbstractString}, rows; top=10, threads=0)
+    check_top(top)
     number = mode_number(model, mode)
     wanted = positive_rows(row_numbers(model, number, rows), "mode $number") .- 1
     found, scores = Vector{UInt64}(undef, top * length(wanted)), Vector{Float64}(undef, top * length(wanted))

@@ -56,8 +56,10 @@ function column_roles(table::ColumnTable, columns, value, weight)
     return index, value === false ? nothing : value, weight
 end
 
-# Integers are row numbers; everything else is a name.
-is_labelled(column::AbstractVector) = (T = Base.nonmissingtype(eltype(column)); !(T <: Real) || T <: Bool)
+# Numbers are row numbers; everything else is a name.
+is_name_type(T) = !(T <: Real) || T <: Bool
+is_labelled(column::AbstractVector) = is_name_type(Base.nonmissingtype(eltype(column)))
+is_labelled(column::AbstractVector{Any}) = any(value -> is_name_type(typeof(value)), skipmissing(column))
 
 function label_rows(column::AbstractVector, labels::Labels, name)
     rows = Vector{Int}(undef, length(column))

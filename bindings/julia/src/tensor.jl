@@ -102,8 +102,7 @@ function coo_from_arrays(cells::CellArrays, values, weights, dims, copy)
     sizes = dims === nothing ? UInt64[] : collect(UInt64, dims)
     isempty(sizes) || length(sizes) == order(cells) ||
         throw(DimensionMismatch("dims has $(length(sizes)) sizes; there are $(order(cells)) modes"))
-    # An array whose memory is shared cannot be resized, so that its memory stays in place.
-    arrays = copy ? nothing : map(array -> reshape(array, length(array), 1), filter(!isnothing, [cells.arrays..., values, weights]))
+    arrays = copy ? nothing : fixed_arrays(cells, values, weights)
     handle = GC.@preserve cells values weights sizes begin
         entries = Ref(c_struct(s3cmtf_entries; order=order(cells), indices=c_indices(cells), values=pointer(values),
             dims=isempty(sizes) ? C_NULL : pointer(sizes), value_type=type_code(eltype(values)),
@@ -117,6 +116,14 @@ function coo_from_arrays(cells::CellArrays, values, weights, dims, copy)
         end
     end
     return handle, arrays
+end
+
+"The arrays of entries in a form that keeps their memory in place: an array whose memory is shared is not resized."
+function fixed_arrays(cells::CellArrays, values, weights)
+    cells.arrays isa Vector{Any} && all(array -> array isa Vector{UInt32}, cells.arrays) && values isa Vector &&
+        weights isa Union{Nothing,Vector} || throw(ArgumentError(
+        "copy=false needs a Vector{UInt32} of indices per mode, and a Vector of Float32 or Float64 for values and weights"))
+    return map(array -> reshape(array, length(array), 1), filter(!isnothing, Any[cells.arrays..., values, weights]))
 end
 
 "Throws for the first index beyond the size of its mode, as Julia counts; the library counts from 0."

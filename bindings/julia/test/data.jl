@@ -77,6 +77,10 @@ end
     thrown(() -> push!(numbers, 1))
     @test same(tensor)
     @test occursin("dims", message(() -> Tensor(zero_based, stars; base=0, copy=false)))
+    for bad in (map(column -> Int.(column), zero_based), map(column -> view(column, 1:600), zero_based), collect(zip(zero_based...)))
+        @test occursin("Vector{UInt32}", message(() -> Tensor(bad, stars; dims=(60, 40, 6), base=0, copy=false)))
+    end
+    @test occursin("Vector{UInt32}", message(() -> Tensor(zero_based, view(stars, 1:600); dims=(60, 40, 6), base=0, copy=false)))
 end
 
 @testset "checks" begin

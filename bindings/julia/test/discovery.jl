@@ -32,6 +32,8 @@ end
     @test length(similar(model, :film, ["film 2", "film 3"])) == 2
     @test similar(model, 1, 4; top=3).names === nothing
     @test_throws ArgumentError similar(model, 1, 0)
+    @test_throws ArgumentError similar(model, 1, 1; top=0)
+    @test_throws ArgumentError recommend(model, :film; given=(user=1,), top=-1)
     @test_throws ArgumentError similar(model, :film, "film 41")
 end
 

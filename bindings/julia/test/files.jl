@@ -14,6 +14,9 @@ mktempdir() do folder
         save(odd, joinpath(folder, "odd.coo"))
         @test isfile(joinpath(folder, "odd.mode1.tsv")) && !isfile(joinpath(folder, "odd.mode2.tsv"))
         @test labels(Tensor(joinpath(folder, "odd.coo")), 1) == labels(odd, :film)
+        # A name with several dots has names files of its own.
+        save(odd, joinpath(folder, "odd.train.coo"))
+        @test labels(Tensor(joinpath(folder, "odd.train.coo")), 1) == labels(odd, :film)
         @test row_names(joinpath(folder, "odd.mode1.tsv")) == labels(odd, :film)
     end
 

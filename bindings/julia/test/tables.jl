@@ -26,6 +26,7 @@ tensor = Tensor(table)
     @test same(Tensor(Frame(table...)))
     # Symbols and other values are names as well.
     @test labels(Tensor((a=[:x, :y, :x], b=['p', 'q', 'p'], value=1:3)), 2) == ["p", "q"]
+    @test labels(Tensor((a=Any[1, 2, 1], b=Any["p", "q", "p"], value=1:3)), 1) === nothing
     @test labels(Tensor((a=[true, false, true], b=1:3, value=1:3)), 1) == ["true", "false"]
 end
 
