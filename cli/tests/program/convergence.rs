@@ -92,7 +92,7 @@ fn blocked_converges_like_per_entry_sgd() {
     assert!(compare(&large, &PAPER, "--rank=12 --eta=0.001", 1));
     // The errors of small data depend on the seed.
     let small = netflix("0.0125");
-    let matrix = "--matrix=2:@matrix1.coo";
+    let matrix = "--matrix=2:@matrix1.coo:1";
     let paper = format!("--rank=12 --eta=0.001 {matrix}");
     assert!(compare(&small, &PAPER, &paper, 5));
     assert!(compare(&small, &DEFAULT, "--model=tucker --rank=8", 3));
@@ -114,7 +114,7 @@ fn blocked_converges_like_per_entry_sgd_on_24_million_entries() {
         return;
     }
     let dir = netflix("0.3");
-    let matrix = "--matrix=2:@matrix1.coo";
+    let matrix = "--matrix=2:@matrix1.coo:1";
     let mut failed = Vec::new();
     let mut check = |limit: &Limit, options: &str| {
         if !compare(&dir, limit, options, 1) {
