@@ -43,7 +43,7 @@ as_coo_tensor.array <- function(x, drop_zeros = FALSE, ...) {
   if (is.null(labels)) labels <- vector("list", length(columns))
   names(columns) <- mode_names(labels, length(columns))
   handle <- new_coo(columns, as.double(x[observed]), dim(x))
-  new_tensor(handle, names(columns), unname(labels))
+  new_tensor(handle, names(columns), checked_names(labels))
 }
 
 as_coo_tensor.matrix <- as_coo_tensor.array
@@ -55,7 +55,16 @@ tensor_from_sparse <- function(x) {
   values <- if (methods::.hasSlot(x, "x")) as.double(x@x) else rep(1, length(x@i))
   columns <- list(row = x@i, column = rep.int(seq_len(ncol(x)) - 1L, diff(x@p)))
   handle <- new_coo(columns, values, dim(x), base = 0L)
-  new_tensor(handle, names(columns), list(x@Dimnames[[1]], x@Dimnames[[2]]))
+  new_tensor(handle, names(columns), checked_names(x@Dimnames))
+}
+
+# Names of rows and columns, which must identify them.
+checked_names <- function(names) {
+  lapply(unname(names), function(side) {
+    if (anyNA(side)) bad_argument("a row or column name is NA")
+    if (anyDuplicated(side)) bad_argument("two rows or columns are named ", side[anyDuplicated(side)])
+    side
+  })
 }
 
 as_coo_tensor.formula <- function(x, data = NULL, weights = NULL, ...) {

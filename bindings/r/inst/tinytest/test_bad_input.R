@@ -53,6 +53,15 @@ expect_error(predict(model, coo_tensor(1:2, 1:2)), pattern = "2 modes", class = 
 expect_error(predict(model, ratings, nosuch = 1), pattern = "nosuch", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(evaluate(model, 1), class = "s3cmtf_BAD_ARGUMENT")
 
+expect_error(as_coo_tensor(matrix(1, 2, 2, dimnames = list(c("a", "a"), NULL))), pattern = "named a", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(as_coo_tensor(matrix(1, 2, 2, dimnames = list(c("a", NA), NULL))), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(model, "user", n = 2.5), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(model, "user", n = c(1, 2)), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(model, ratings, threads = -1), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coo_tensor(1:2, 1:2, dims = c(-1, 2)), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(open_coo(NA_character_), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(open_coo(c("a", "b")), class = "s3cmtf_BAD_ARGUMENT")
+
 # Formulas.
 expect_error(s3cmtf(rating ~ user * film, ratings), pattern = "separated by \\+", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(s3cmtf(rating ~ user + nosuch, ratings), pattern = "no column nosuch", class = "s3cmtf_BAD_ARGUMENT")
