@@ -27,6 +27,13 @@ def test_like_keeps_rows():
     assert list(second.labels[0]) == ["a", "b", "c"]
 
 
+def test_new_labels_do_not_get_rows_without_labels():
+    first = s3cmtf.Tensor(([0, 1], [0, 1]), labels=[["a", "b"], None], shape=(9, 2))
+    assert s3cmtf.Tensor((["b"], [1]), like=first).indices[0].tolist() == [1]
+    with pytest.raises(s3cmtf.ArgumentError, match="9 rows, of which 2 have labels; the new label 'c' has no row of its own"):
+        s3cmtf.Tensor((["c"], [1]), like=first)
+
+
 def test_labels():
     labels = s3cmtf.Labels(["anna", "ben", 7])
     assert (len(labels), labels[1], labels.index("ben"), labels.find(7), labels.find("8")) == (3, "ben", 1, 2, None)

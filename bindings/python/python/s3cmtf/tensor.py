@@ -78,6 +78,8 @@ class Tensor(Closeable):
                 raise ArgumentError("give either labels or like")
             known = Modes(tuple(None if of is None else _labels(of) for of in labels), None)
         columns, self._modes = encode_columns(indices, "indices", modes, known)
+        if like is not None:
+            _check_new_labels(self._modes, like)
         if not 2 <= len(columns) <= MAX_ORDER:
             raise ArgumentError(f"a tensor has 2 to {MAX_ORDER} modes, not {len(columns)}")
         lengths = {len(of) for of in columns}
@@ -359,6 +361,16 @@ def _known(like: Any) -> Optional[Modes]:
     if not isinstance(modes, Modes):
         raise TypeError(f"like is a Tensor or a Model, not {type(like).__name__}")
     return modes
+
+
+def _check_new_labels(modes: Modes, like: Any) -> None:
+    """Raises an exception if new labels would get rows that exist without a label."""
+    for mode, (old, new, size) in enumerate(zip(like.labels, modes.labels, like.shape)):
+        if old is not None and new is not None and len(old) < min(size, len(new)):
+            raise ArgumentError(
+                f"{modes.title(mode)} has {size} rows, of which {len(old)} have labels; the new label {new[len(old)]!r} has no"
+                " row of its own"
+            )
 
 
 def _labels(labels: Iterable[Any]) -> Labels:
