@@ -134,7 +134,7 @@ def smurff(data: Data, test: Entries, setting: Setting, options: argparse.Namesp
 def cmfrec(data: Data, test: Entries, setting: Setting, options: argparse.Namespace) -> np.ndarray:
     import cmfrec as library
 
-    # Entries that differ in other modes only: their mean, weighted by their number.
+    # Entries that differ in other modes only: their mean. With weights, fits with sparse matrices fail to predict.
     cells, which, counts = np.unique(data.train.rows[:, :2], axis=0, return_inverse=True, return_counts=True)
     means = np.bincount(which.ravel(), weights=data.train.values) / counts
     users, items = (data.features[n].tocoo() if n in data.features else None for n in (0, 1))
@@ -143,8 +143,7 @@ def cmfrec(data: Data, test: Entries, setting: Setting, options: argparse.Namesp
         k=setting["rank"], lambda_=setting["penalty"], w_user=side, w_item=side, niter=30, use_cg=False,
         NA_as_zero_user=True, NA_as_zero_item=True, center_U=False, center_I=False,
         nthreads=options.threads, random_state=options.seed + 1, verbose=False)
-    model.fit(X=sp.coo_matrix((means, cells.T), shape=data.dims[:2]), U=users, I=items,
-              W=counts.astype(np.float64) if counts.max() > 1 else None)
+    model.fit(X=sp.coo_matrix((means, cells.T), shape=data.dims[:2]), U=users, I=items)
     # Without a matrix of their mode, rows without entries keep an initial bias of 1.
     for mode, biases, factors in (0, model.user_bias_, model.A_), (1, model.item_bias_, model.B_):
         if mode not in data.features:
