@@ -56,9 +56,9 @@ end
 # As the library writes and reads names: tab, line ends and backslash are escaped.
 escape(name) = replace(replace(replace(replace(name, '\\' => "\\\\"), '\t' => "\\t"), '\n' => "\\n"), '\r' => "\\r")
 
-"Writes the names of a mode beside the file `path`, as conversion does: ratings.mode1.tsv beside ratings.coo."
-function write_labels(labels::Labels, path::AbstractString, mode::Integer)
-    beside = string(splitext(path)[1], ".mode", mode, ".tsv")
+"Writes the names of a mode to the file `stem.mode1.tsv`, for mode 1."
+function write_labels(labels::Labels, stem::AbstractString, mode::Integer)
+    beside = names_file(stem, mode)
     temporary = beside * ".tmp"
     open(temporary, "w") do io
         println(io, "index\tname")
@@ -69,6 +69,8 @@ function write_labels(labels::Labels, path::AbstractString, mode::Integer)
     mv(temporary, beside; force=true)
     return beside
 end
+
+names_file(stem, mode) = string(stem, ".mode", mode, ".tsv")
 
 "Reads the names of a mode beside the file `path`; `nothing` if there is no such file."
 function read_labels(path::AbstractString, mode::Integer)

@@ -27,6 +27,9 @@ end
 
 function save(model::Model, path::AbstractString)
     use(pointer -> s3cmtf_model_save(pointer, path), model.handle)
+    for (mode, labels) in enumerate(model.labels)
+        labels === nothing && rm(names_file(path, mode); force=true)
+    end
     write_labels(model, path)
     return path
 end

@@ -20,6 +20,16 @@ mktempdir() do folder
         @test row_names(joinpath(folder, "odd.mode1.tsv")) == labels(odd, :film)
     end
 
+    @testset "names beside models" begin
+        model = joinpath(folder, "films.s3m")
+        named = quick_fit(Tensor(ratings_table; value=:stars))
+        save(named, model)
+        @test isfile(joinpath(folder, "films.s3m.mode2.tsv")) && labels(load(model), 2) == labels(named, :film)
+        # Names do not outlive the model that they belong to.
+        save(quick_fit(), model)
+        @test labels(load(model), 2) === nothing
+    end
+
     @testset "text" begin
         csv = joinpath(folder, "visits.csv")
         write(csv, "zone,day,count\nnorth,1,5\nsouth,2,3\nnorth,3,4\n")

@@ -74,6 +74,9 @@ def test_save_and_load(named_model, tmp_path):
         assert list(loaded.labels[1]) == list(named_model.labels[1])
         assert loaded.predict_cell("user 1", "film 2", 3) == named_model.predict_cell("user 1", "film 2", 3)
         assert loaded.recommend("film", {"user": "user 1"}).labels.tolist()
+    # Names do not outlive the model that they belong to.
+    s3cmtf.fit(s3cmtf.Tensor(([0, 1, 2], [0, 1, 0]), [1.0, 2.0, 3.0]), rank=1, epochs=1).save(path)
+    assert s3cmtf.Model.load(path).labels == (None, None)
     named_model.export(tmp_path / "numbers")
     assert any((tmp_path / "numbers").iterdir())
 

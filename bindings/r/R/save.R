@@ -5,6 +5,10 @@ save_model <- function(object, path) {
   check_model(object)
   check_string(path, "path")
   .Call(r_model_save, object$handle, path)
+  # Names of a model that this one replaces.
+  for (n in which(vapply(object$labels, is.null, TRUE))) {
+    if (file.exists(names_file(path, n))) file.remove(names_file(path, n))
+  }
   write_names(object$labels, path)
   spec <- object$spec
   if (!is.null(spec)) spec$environment <- NULL

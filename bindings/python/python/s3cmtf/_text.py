@@ -97,8 +97,20 @@ def _read(names: Any) -> Labels:
 
 def read_column_labels(path: PathLike, count: int) -> Tuple[Optional[Labels], ...]:
     """Reads the names of the columns of coupled matrices from the files beside a model file."""
-    files = [f"{os.fspath(path)}.matrix{matrix + 1}.tsv" for matrix in range(count)]
+    files = [names_file(os.fspath(path), "matrix", matrix) for matrix in range(count)]
     return tuple(_read(create("names", lib.s3cmtf_names_open, path_bytes(of))) if os.path.exists(of) else None for of in files)
+
+
+def names_file(stem: str, what: str, number: int) -> str:
+    return f"{stem}.{what}{number + 1}.tsv"
+
+
+def remove_labels(path: PathLike, labels: Sequence[Optional[Labels]], what: str) -> None:
+    """Removes the names files that an earlier model left beside a model file, where this one has no labels."""
+    for number, of in enumerate(labels):
+        file = names_file(os.fspath(path), what, number)
+        if of is None and os.path.exists(file):
+            os.remove(file)
 
 
 def write_labels(stem: str, labels: Sequence[Optional[Labels]], what: str = "mode") -> None:
@@ -106,6 +118,6 @@ def write_labels(stem: str, labels: Sequence[Optional[Labels]], what: str = "mod
     escapes = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
     for mode, of in enumerate(labels):
         if of is not None:
-            with open(f"{stem}.{what}{mode + 1}.tsv", "w", encoding="utf-8", newline="\n") as file:
+            with open(names_file(stem, what, mode), "w", encoding="utf-8", newline="\n") as file:
                 file.write("index\tname\n")
                 file.writelines(f"{row}\t{str(label).translate(escapes)}\n" for row, label in enumerate(of, 1))

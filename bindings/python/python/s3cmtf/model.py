@@ -12,7 +12,7 @@ from ._base import Mode
 from ._cells import Modes, row_number, unlabelled
 from ._library import Handle, PathLike, call, create, ffi, lib, path_bytes, string, struct
 from ._tables import html_table
-from ._text import read_column_labels, read_labels, require_file, write_labels
+from ._text import read_column_labels, read_labels, remove_labels, require_file, write_labels
 from .discovery import Discovery
 from .errors import ArgumentError
 from .folding import Folding
@@ -69,10 +69,11 @@ class Model(Prediction, Rankings, Discovery, Folding):
 
     def save(self, path: PathLike) -> None:
         """Writes a model file, and the labels of rows and of matrix columns to files of names beside it (PATH.mode1.tsv,
-        PATH.matrix1.tsv)."""
+        PATH.matrix1.tsv). Names files of a model that it replaces are removed."""
         call(lib.s3cmtf_model_save, self._use(), path_bytes(path))
-        write_labels(os.fspath(path), self.labels)
-        write_labels(os.fspath(path), self._columns, "matrix")
+        for what, labels in (("mode", self.labels), ("matrix", self._columns)):
+            remove_labels(path, labels, what)
+            write_labels(os.fspath(path), labels, what)
 
     def export(self, folder: PathLike) -> None:
         """Writes factors, core, mean, biases and factors of matrices to a folder as .npy files, factors and core also as
