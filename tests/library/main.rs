@@ -34,7 +34,6 @@ mod recommend_shapes;
 mod resume;
 mod rowwise;
 mod rowwise_results;
-mod sals;
 mod tune;
 mod valid_fraction;
 mod weights;

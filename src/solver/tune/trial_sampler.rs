@@ -56,9 +56,7 @@ impl<'a> TrialSampler<'a> {
         TrialSampler {
             space,
             base,
-            searches_model: given.model == ModelKind::Auto
-                && given.rank.is_empty()
-                && given.algorithm != Algorithm::Sals,
+            searches_model: given.model == ModelKind::Auto && given.rank.is_empty(),
             other_rank: default_rank(
                 problem,
                 match base.model {
