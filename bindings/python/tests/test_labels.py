@@ -126,6 +126,28 @@ def test_predict_frames(library, named_model):
     assert np.array_equal(named_model.predict(frame[["month", "film", "user"]]), expected)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_without_a_column_of_a_mode(library, named_model):
+    frame = make_frame(library)[["film", "user", "month"]].rename({"user": "person"}, **({"axis": 1} if library == "pandas" else {}))
+    for use in (named_model.predict, lambda of: s3cmtf.Tensor.from_frame(of, like=named_model)):
+        with pytest.raises(s3cmtf.ArgumentError, match="no column 'user' for the mode of that name; its columns are 'film', 'person'"):
+            use(frame)
+
+
+def test_frames_like_a_model_are_read_by_name(named_model, frame):
+    shuffled = frame[["month", "stars", "film", "user"]]
+    assert named_model.evaluate(s3cmtf.Tensor.from_frame(shuffled, like=named_model)).rmse < 0.1
+
+
+def test_frames_of_which_no_label_occurs(frame):
+    users, films = frame["user"].tolist(), frame["film"].tolist()
+    model = s3cmtf.fit(s3cmtf.Tensor((users, films), frame["stars"].to_numpy()), rank=2, epochs=3)
+    with pytest.raises(s3cmtf.ArgumentError, match="none of the 40 labels in column 'film' occur in mode 0"):
+        model.predict(frame[["film", "user"]])
+    assert model.predict(frame[["user", "film"]]).shape == (600,)
+    assert model.predict((["nobody"], ["film 1"])).shape == (1,)
+
+
 def test_names_in_predictions(named_model, frame):
     one = named_model.predict_cell("user 3", "film 4", 2)
     assert one == named_model.predict((["user 3"], ["film 4"], [2]))[0]

@@ -60,10 +60,12 @@ def encode_columns(
     unknown: Optional[Sequence[int]] = None,
 ) -> Tuple[List[Array], Modes]:
     """Returns the row numbers of cells, and their modes with labels. `data` is a frame, of which `names` are the columns, or a
-    tuple of arrays, or an array with one row per cell. `known` has labels whose rows are fixed. New labels get the next rows, or
-    all of them one row per mode (`unknown`)."""
+    tuple of arrays, or an array with one row per cell. `known` has labels whose rows are fixed, and names of columns. New labels
+    get the next rows, or all of them one row per mode (`unknown`)."""
     in_frame = is_frame(data)
     if in_frame:
+        if names is None and known is not None:
+            names = frame_columns(data, known)
         chosen = list(names) if names is not None else column_names(data)
         columns = [column(data, name) for name in chosen]
         titles = [f"column {name!r}" for name in chosen]
@@ -89,7 +91,13 @@ def encode_columns(
                 rows = rows.extended(found)
                 numbers = rows.rows(found)[numbers]
             else:
-                numbers = rows.rows(found, unknown[mode])[numbers]
+                places = rows.rows(found, unknown[mode])
+                if in_frame and known is not None and known.names is None and len(found) and (places == unknown[mode]).all():
+                    raise ArgumentError(
+                        f"none of the {len(found)} labels in {title} occur in {known.title(mode)}; columns are read in the order of"
+                        " the modes, unless the model has names of modes"
+                    )
+                numbers = places[numbers]
         indices.append(index_column(numbers, title))
         labels.append(rows)
     if len(set(map(str, chosen))) != len(chosen):
@@ -108,14 +116,17 @@ def _encode(values: Any, title: str, in_frame: bool, is_labelled: bool) -> Tuple
     return numbers, found
 
 
-def frame_columns(data: Any, modes: Modes) -> Optional[Sequence[Any]]:
-    """Returns the columns of a frame of cells: those named like the modes if all exist, otherwise all."""
-    if is_frame(data) and modes.names is not None:
-        present = set(map(str, column_names(data)))
-        if all(name in present for name in modes.names):
-            by_text = {str(name): name for name in column_names(data)}
-            return [by_text[name] for name in modes.names]
-    return None
+def frame_columns(frame: Any, modes: Modes) -> Optional[List[Any]]:
+    """Returns the columns of a frame that are named like the modes; None if the modes have no names."""
+    if modes.names is None:
+        return None
+    by_text = {str(name): name for name in column_names(frame)}
+    for name in modes.names:
+        if name not in by_text:
+            raise ArgumentError(
+                f"the frame has no column {name!r} for the mode of that name; its columns are {', '.join(map(repr, by_text))}"
+            )
+    return [by_text[name] for name in modes.names]
 
 
 def row_number(row: Any, labels: Optional[Labels], title: str) -> int:

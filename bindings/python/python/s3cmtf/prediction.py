@@ -7,7 +7,7 @@ import numpy as np
 
 from ._arrays import Array, Indices, address, number_type
 from ._base import ModelBase, thread_count
-from ._cells import encode_columns, frame_columns, row_number
+from ._cells import encode_columns, row_number
 from ._library import NULL, call, ffi, interruptible, lib, struct
 from .errors import ArgumentError
 from .tensor import Tensor
@@ -115,9 +115,9 @@ class Prediction(ModelBase):
     ) -> Union[Array, Predictions]:
         """Predicts cells. Returns an array; with `deviation` or `quantiles` a tuple (values, deviations, quantiles).
 
-        cells: a tuple of arrays, one per mode (numbers are repeated); an array with one row per cell; a frame with one column
-            per mode; or a Tensor, whose values are ignored. Labels and indices that did not occur in the training data are
-            predicted from the mean row of their mode.
+        cells: a tuple of arrays, one per mode (numbers are repeated); an array with one row per cell; a frame with a column
+            for each mode, of its name, or in the order of the modes if they have no names; or a Tensor, whose values are
+            ignored. Labels and indices that did not occur in the training data are predicted from the mean row of their mode.
         deviation: also predict the standard deviation, from posterior and noise. This and quantiles need a model with
             posterior samples (algorithm="gibbs").
         quantiles: probabilities of the quantiles of the value to predict: (0.05, 0.95) bound a 90% interval.
@@ -171,7 +171,7 @@ class Prediction(ModelBase):
 
     def _cells(self, cells: Any) -> Indices:
         """Returns cells as index arrays. New labels have a number beyond the size of the mode."""
-        columns, _ = encode_columns(cells, "cells", frame_columns(cells, self._modes), self._modes, self.shape)
+        columns, _ = encode_columns(cells, "cells", None, self._modes, self.shape)
         return Indices(columns)
 
     def evaluate(self, entries: Tensor, *, threads: int = 0) -> Evaluation:

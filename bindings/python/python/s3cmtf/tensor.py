@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _text
 from ._arrays import MAX_DIM, MAX_ORDER, Array, Indices, address, number_column, number_type, stored_column, view
-from ._cells import Modes, encode_columns
+from ._cells import Modes, encode_columns, frame_columns
 from ._frames import column, column_names, is_frame, numbers
 from ._library import NULL, Closeable, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, struct
 from ._tables import html_table
@@ -113,6 +113,9 @@ class Tensor(Closeable):
         if not is_frame(frame):
             raise TypeError(f"a pandas or polars frame is expected, not {type(frame).__name__}")
         names = column_names(frame)
+        known = _known(like)
+        if modes is None and known is not None:
+            modes = frame_columns(frame, known)
         if value is None:
             others = [name for name in names if name != weight and (modes is None or name not in modes)]
             if not others:
