@@ -128,9 +128,13 @@ def test_predict_frames(library, named_model):
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_without_a_column_of_a_mode(library, named_model):
-    frame = make_frame(library)[["film", "user", "month"]].rename({"user": "person"}, **({"axis": 1} if library == "pandas" else {}))
+    frame = make_frame(library)[["film", "user", "month"]].rename(
+        {"user": "person"}, **({"axis": 1} if library == "pandas" else {})
+    )
     for use in (named_model.predict, lambda of: s3cmtf.Tensor.from_frame(of, like=named_model)):
-        with pytest.raises(s3cmtf.ArgumentError, match="no column 'user' for the mode of that name; its columns are 'film', 'person'"):
+        with pytest.raises(
+            s3cmtf.ArgumentError, match="no column 'user' for the mode of that name; its columns are 'film', 'person'"
+        ):
             use(frame)
 
 
@@ -221,9 +225,33 @@ def test_labels_for_a_model_without_labels(model, frame):
         model.evaluate(s3cmtf.Tensor.from_frame(frame))
 
 
-def test_tables_that_number_rows_differently_are_refused(named_model, frame):
+def test_entries_are_matched_by_label(named_model, frame):
     other = s3cmtf.Tensor.from_frame(frame.iloc[::-1])
-    with pytest.raises(s3cmtf.ArgumentError, match="numbered differently in entries; create it with like="):
-        named_model.evaluate(other)
     same = s3cmtf.Tensor.from_frame(frame.iloc[::-1], like=named_model)
+    assert named_model.evaluate(other) == named_model.evaluate(same)
     assert named_model.evaluate(same).rmse < 0.1
+    assert np.array_equal(named_model.predict(other), named_model.predict(same))
+    best = named_model.recommend("film", {"user": "user 3"}, exclude=other, top=40)
+    assert not set(best.labels) & set(frame["film"][frame["user"] == "user 3"])
+
+
+def test_rows_that_cannot_be_matched_are_refused(named_model, frame):
+    other = s3cmtf.Tensor(([0, 1, 5], [0, 0, 0], [0, 1, 2]), labels=[["user 9", "user 8"], None, None])
+    with pytest.raises(s3cmtf.ArgumentError, match="numbered differently in entries, and some of them have no label"):
+        named_model.evaluate(other)
+    with pytest.raises(s3cmtf.ArgumentError, match="numbered differently in tensor; create it with like="):
+        named_model.fold_in("user", s3cmtf.Tensor.from_frame(frame.iloc[::-1]))
+
+
+def test_held_out_entries_with_new_labels_beside_a_matrix_with_new_labels(frame):
+    train = s3cmtf.Tensor.from_frame(frame)
+    matrix = s3cmtf.Matrix(kinds_of_films([f"film {of}" for of in range(50)]), "film", "full", value=False, weight=1)
+    held_out = frame.iloc[:20].copy()
+    held_out.loc[:4, "film"] = ["film 48", "film 49", "film 97", "film 98", "film 99"]
+    test = s3cmtf.Tensor.from_frame(held_out, like=train)
+    model = s3cmtf.fit(train, matrix, test=test, valid=s3cmtf.Tensor.from_frame(held_out), **OPTIONS)
+    assert model.record["test_rmse"] == model.record["valid_rmse"]
+    direct = held_out["stars"].to_numpy() - model.predict(held_out, clip=False)
+    assert model.evaluate(test).rmse == pytest.approx(np.sqrt((direct**2).mean()), rel=1e-5)
+    found = s3cmtf.tune(train, matrix, valid=test, trials=1, rungs=1, rank=2, epochs=2)
+    assert np.isfinite(found[0].valid_rmse)

@@ -2,11 +2,11 @@
 
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
+from ._aligned import aligned_entries
 from ._cells import Modes
 from ._library import Closeable, Handle, call, lib, struct
 from .errors import ArgumentError
 from .labels import Labels
-from .tensor import Tensor
 
 Mode = Union[int, str]
 
@@ -31,11 +31,8 @@ class ModelBase(Closeable):
         return {self._number(mode): row for mode, row in given.items()}
 
     def _entries(self, entries: Any, what: str) -> Handle:
-        """Returns the handle of entries, which must be a Tensor whose rows are numbered like those of the model."""
-        if not isinstance(entries, Tensor):
-            raise TypeError(f"{what} is a Tensor, not {type(entries).__name__}")
-        self._modes.check(entries._modes, what)
-        return entries._use()
+        """Returns the handle of entries, which must be a Tensor, with rows that are numbered like those of the model."""
+        return aligned_entries(entries, self._modes, self.shape, what)
 
     def _info(self) -> Any:
         info = struct("model_info")

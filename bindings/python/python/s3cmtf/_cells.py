@@ -94,8 +94,8 @@ def encode_columns(
                 places = rows.rows(found, unknown[mode])
                 if in_frame and known is not None and known.names is None and len(found) and (places == unknown[mode]).all():
                     raise ArgumentError(
-                        f"none of the {len(found)} labels in {title} occur in {known.title(mode)}; columns are read in the order of"
-                        " the modes, unless the model has names of modes"
+                        f"none of the {len(found)} labels in {title} occur in {known.title(mode)}; columns are read in the order"
+                        " of the modes, unless the model has names of modes"
                     )
                 numbers = places[numbers]
         indices.append(index_column(numbers, title))

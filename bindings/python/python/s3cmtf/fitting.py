@@ -5,7 +5,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
-from ._cells import Modes
+from ._aligned import aligned_entries
 from ._library import Handle, PathLike, Running, call, create, ffi, lib, path_bytes, struct
 from ._progress import FitBar
 from ._text import require_file
@@ -59,7 +59,8 @@ def fit(
 
     tensor: a Tensor, or the path of a file for Tensor.open().
     matrices: a Matrix, or a sequence of them.
-    test: entries on which the error is measured after every epoch; they do not influence the fit.
+    test: entries on which the error is measured after every epoch; they do not influence the fit. Rows with labels are
+        matched by label, here and in valid.
     valid: validation entries, which select the best epoch and, with the option patience, stop the fit.
     init: a model to start from.
     checkpoint: a file in which the state of the fit is saved every checkpoint_every epochs.
@@ -74,8 +75,11 @@ def fit(
     Options (None is the default of the preset):
     """
     data, coupled = data_and_matrices(tensor, matrices)
-    problem, modes, columns = new_problem(data, coupled)
-    held_out = [_entries(entries, modes, what) for entries, what in ((test, "test"), (valid, "valid"))]
+    problem, modes, sizes, columns = new_problem(data, coupled)
+    held_out = [
+        None if entries is None else aligned_entries(entries, modes, sizes, what)
+        for entries, what in ((test, "test"), (valid, "valid"))
+    ]
     task = create("fit", lib.s3cmtf_fit_new, problem, new_options(preset, options), keep=(problem, held_out))
     for entries, function in zip(held_out, (lib.s3cmtf_fit_set_test, lib.s3cmtf_fit_set_valid)):
         if entries is not None:
@@ -105,15 +109,6 @@ def data_and_matrices(tensor: Any, matrices: Union[Matrix, Sequence[Matrix]]) ->
     if not isinstance(tensor, Tensor):
         raise TypeError(f"a Tensor or a path is expected, not {type(tensor).__name__}")
     return tensor, [matrices] if isinstance(matrices, Matrix) else list(matrices)
-
-
-def _entries(entries: Optional[Tensor], modes: Modes, what: str) -> Optional[Handle]:
-    if entries is None:
-        return None
-    if not isinstance(entries, Tensor):
-        raise TypeError(f"{what} is a Tensor, not {type(entries).__name__}")
-    modes.check(entries._modes, what)
-    return entries._use()
 
 
 def _run(task: Handle, progress: Union[bool, ProgressCallback]) -> Handle:

@@ -39,7 +39,10 @@ class Folding(ModelBase):
         rows = self.labels[number]
         keep: List[Any] = []
         if tensor is not None:
-            entries = self._entries(tensor, "tensor")
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"tensor is a Tensor, not {type(tensor).__name__}")
+            self._modes.check(tensor._modes, "tensor")
+            entries = tensor._use()
             given = tensor.labels[number]
             rows = given if rows is not None and given is not None and len(given) > len(rows) else rows
             request.tensor = entries.pointer

@@ -100,9 +100,9 @@ def _dense(array: Any, kind: str) -> Tensor:
     return Tensor((rows.astype(np.uint32), columns.astype(np.uint32)), array[rows, columns], shape=array.shape)
 
 
-def new_problem(tensor: Tensor, matrices: Sequence[Matrix]) -> Tuple[Handle, Modes, List[Optional[Labels]]]:
-    """Creates a problem. Returns also the modes, with labels of rows that occur only in matrices, and the labels of the columns
-    of each matrix."""
+def new_problem(tensor: Tensor, matrices: Sequence[Matrix]) -> Tuple[Handle, Modes, List[int], List[Optional[Labels]]]:
+    """Creates a problem. Returns also the modes, with labels of rows that occur only in matrices, their sizes, and the labels of
+    the columns of each matrix."""
     modes, order = tensor._modes, tensor.order
     labels, sizes = list(modes.labels), list(tensor.shape)
     coupled: List[Tuple[int, Tensor, Matrix]] = []
@@ -121,7 +121,7 @@ def new_problem(tensor: Tensor, matrices: Sequence[Matrix]) -> Tuple[Handle, Mod
     problem = create("problem", lib.s3cmtf_problem_new, handle, keep=(handle, [of._use() for _, of, _ in coupled]))
     for mode, aligned, matrix in coupled:
         call(lib.s3cmtf_problem_add_matrix, problem, mode, aligned._use(), matrix.coupling())
-    return problem, modes, [aligned.labels[1] for _, aligned, _ in coupled]
+    return problem, modes, sizes, [aligned.labels[1] for _, aligned, _ in coupled]
 
 
 def aligned_rows(matrix: Matrix, rows: Optional[Labels], title: str) -> Tuple[Tensor, Optional[Labels]]:

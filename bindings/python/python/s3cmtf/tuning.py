@@ -4,6 +4,7 @@ import queue
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
+from ._aligned import aligned_entries
 from ._library import NULL, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, string, struct, text, utf8
 from ._progress import FitBar
 from ._tables import html_table
@@ -91,12 +92,11 @@ def tune(
     Ctrl-C ends the search and raises KeyboardInterrupt.
     """
     data, coupled = data_and_matrices(tensor, matrices)
-    problem, modes, _ = new_problem(data, coupled)
+    problem, modes, sizes, _ = new_problem(data, coupled)
     request = struct("tune_request", trials=trials, rungs=rungs, fit_threads=fit_threads, valid_fraction=valid_fraction)
     held_out = None
     if valid is not None:
-        modes.check(valid._modes, "valid")
-        held_out = valid._use()
+        held_out = aligned_entries(valid, modes, sizes, "valid")
         request.valid = held_out.pointer
     arguments = (problem, new_options(preset, options), request)
     search = create("tune", lib.s3cmtf_tune_new, *arguments, keep=(problem, held_out))
