@@ -1,11 +1,12 @@
-"""Text files, and files with the names of rows."""
+"""Text files."""
 
 import contextlib
 import os
 import tempfile
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
-from ._library import NULL, PathLike, call, create, ffi, interruptible, lib, path_bytes, text, utf8
+from ._library import PathLike, call, create, interruptible, lib, path_bytes, utf8
+from ._names import read_labels
 from .errors import ArgumentError, FileError, MissingFileError
 from .labels import Labels
 
@@ -63,61 +64,3 @@ def binary(path: PathLike, text_options: Mapping[str, Any]) -> Iterator[Tuple[Pa
         # Read now: the folder does not exist any more when the function is called.
         labels: Dict[int, Optional[Labels]] = dict(enumerate(read_labels(converted, 8)))
         yield converted, lambda order: tuple(labels[mode] for mode in range(order))
-
-
-def read_labels(path: PathLike, order: int) -> Tuple[Optional[Labels], ...]:
-    """Reads the names of rows from the files beside a data or model file."""
-    found: List[Optional[Labels]] = []
-    for mode in range(order):
-        names = create("names", lib.s3cmtf_names_open_beside, path_bytes(path), mode)
-        found.append(None if names.pointer == NULL else _read(names))
-    return tuple(found)
-
-
-def _read(names: Any) -> Labels:
-    count, needed = ffi.new("uint64_t *"), ffi.new("uint64_t *")
-    call(lib.s3cmtf_names_get_count, names, count)
-    capacity = 4096
-    buffer = ffi.new("char[]", capacity)
-    values: List[str] = []
-    for row in range(count[0]):
-        call(lib.s3cmtf_names_get, names, row, NULL, 0, needed)
-        if needed[0] > capacity:
-            capacity = 2 * needed[0]
-            buffer = ffi.new("char[]", capacity)
-        call(lib.s3cmtf_names_get, names, row, buffer, capacity, NULL)
-        values.append(text(buffer))
-    # A row without a name of its own gets its number, from 1 as in the file.
-    first: Dict[str, int] = {}
-    for row, name in enumerate(values):
-        if not name or first.setdefault(name, row) != row:
-            values[row] = f"{name}#{row + 1}"
-    return Labels(values)
-
-
-def read_column_labels(path: PathLike, count: int) -> Tuple[Optional[Labels], ...]:
-    """Reads the names of the columns of coupled matrices from the files beside a model file."""
-    files = [names_file(os.fspath(path), "matrix", matrix) for matrix in range(count)]
-    return tuple(_read(create("names", lib.s3cmtf_names_open, path_bytes(of))) if os.path.exists(of) else None for of in files)
-
-
-def names_file(stem: str, what: str, number: int) -> str:
-    return f"{stem}.{what}{number + 1}.tsv"
-
-
-def remove_labels(path: PathLike, labels: Sequence[Optional[Labels]], what: str) -> None:
-    """Removes the names files that an earlier model left beside a model file, where this one has no labels."""
-    for number, of in enumerate(labels):
-        file = names_file(os.fspath(path), what, number)
-        if of is None and os.path.exists(file):
-            os.remove(file)
-
-
-def write_labels(stem: str, labels: Sequence[Optional[Labels]], what: str = "mode") -> None:
-    """Writes the names files of labels, STEM.mode1.tsv and so on."""
-    escapes = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-    for mode, of in enumerate(labels):
-        if of is not None:
-            with open(names_file(stem, what, mode), "w", encoding="utf-8", newline="\n") as file:
-                file.write("index\tname\n")
-                file.writelines(f"{row}\t{str(label).translate(escapes)}\n" for row, label in enumerate(of, 1))

@@ -11,8 +11,9 @@ from ._arrays import Array, address, number_type, view
 from ._base import Mode
 from ._cells import Modes, row_number, unlabelled
 from ._library import Handle, PathLike, call, create, ffi, lib, path_bytes, string, struct
+from ._names import check_mode_names, labels_files, read_column_labels, read_labels, read_mode_names, write_mode_names, written
 from ._tables import html_table
-from ._text import read_column_labels, read_labels, remove_labels, require_file, write_labels
+from ._text import require_file
 from .discovery import Discovery
 from .errors import ArgumentError
 from .folding import Folding
@@ -55,25 +56,29 @@ class Model(Prediction, Rankings, Discovery, Folding):
 
     @classmethod
     def load(cls, path: PathLike, *, mapped: bool = True, modes: Optional[Sequence[str]] = None) -> "Model":
-        """Opens a model file, or the model in a checkpoint, with the labels in files beside it, which are strings. `modes` are
-        names for the modes. A mapped file must not be modified while the model exists; replacing it is safe."""
+        """Opens a model file, or the model in a checkpoint, with the labels and the names of the modes in files beside it;
+        labels are strings. `modes` are other names for the modes. A mapped file must not be modified while the model exists;
+        replacing it is safe."""
         require_file(path)
         how = lib.S3CMTF_OPEN_MAPPED if mapped else lib.S3CMTF_OPEN_PRIVATE
         handle = create("model", lib.s3cmtf_model_load, path_bytes(path), how)
         model = cls._of(handle, unlabelled(0), ())
         if modes is not None and len(modes) != model.order:
             raise ArgumentError(f"{len(modes)} names are given for {model.order} modes")
-        model._modes = Modes(read_labels(path, model.order), None if modes is None else tuple(modes))
+        names = read_mode_names(path, model.order) if modes is None else tuple(modes)
+        model._modes = Modes(read_labels(path, model.order), names)
         model._columns = read_column_labels(path, model._info().matrices)
         return model
 
     def save(self, path: PathLike) -> None:
-        """Writes a model file, and the labels of rows and of matrix columns to files of names beside it (PATH.mode1.tsv,
-        PATH.matrix1.tsv). Names files of a model that it replaces are removed."""
-        call(lib.s3cmtf_model_save, self._use(), path_bytes(path))
-        for what, labels in (("mode", self.labels), ("matrix", self._columns)):
-            remove_labels(path, labels, what)
-            write_labels(os.fspath(path), labels, what)
+        """Writes a model file, and files beside it: labels of rows (PATH.mode1.tsv), labels of matrix columns
+        (PATH.matrix1.tsv) and names of modes (PATH.modes.tsv). Those of a model that it replaces are removed. Files are written
+        completely or not at all."""
+        stem = os.fspath(path)
+        check_mode_names(self.modes)
+        with written({**labels_files(stem, self.labels), **labels_files(stem, self._columns, "matrix")}):
+            call(lib.s3cmtf_model_save, self._use(), path_bytes(path))
+        write_mode_names(path, self.modes)
 
     def export(self, folder: PathLike) -> None:
         """Writes factors, core, mean, biases and factors of matrices to a folder as .npy files, factors and core also as

@@ -12,6 +12,7 @@ from ._arrays import MAX_DIM, MAX_ORDER, Array, Indices, address, number_column,
 from ._cells import Modes, encode_columns, frame_columns
 from ._frames import column, column_names, is_frame, numbers
 from ._library import NULL, Closeable, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, struct
+from ._names import labels_files, written
 from ._tables import html_table
 from .errors import ArgumentError
 from .labels import Labels
@@ -271,10 +272,11 @@ class Tensor(Closeable):
         return pd.DataFrame(columns)
 
     def save(self, path: PathLike) -> None:
-        """Writes a binary COO file, and the labels to files of names beside it."""
+        """Writes a binary COO file, and the labels to files of names beside it. Files are written completely or not at all."""
         handle, to = self._use(), path_bytes(path)
-        interruptible(lambda cancel: call(lib.s3cmtf_coo_write, handle, to, 0, cancel))
-        _text.write_labels(os.fspath(os.path.splitext(path)[0]), self.labels)
+        names = labels_files(os.fspath(os.path.splitext(path)[0]), self.labels)
+        with written({file: content for file, content in names.items() if content is not None}):
+            interruptible(lambda cancel: call(lib.s3cmtf_coo_write, handle, to, 0, cancel))
 
     def fixed(self, keep: str = "mean") -> "Tensor":
         """Returns a tensor that passes check(): entries out of range or not finite are removed, and entries of the same cell are

@@ -1,0 +1,177 @@
+"""Files beside data and models: names of rows, of matrix columns and of modes."""
+
+import contextlib
+import hashlib
+import os
+import re
+import uuid
+import warnings
+from typing import Any, Dict, Hashable, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+from ._library import NULL, PathLike, call, create, ffi, lib, path_bytes, text, utf8
+from .errors import ArgumentError, S3cmtfWarning, exception
+from .labels import Labels
+
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_TABLE = str.maketrans(_ESCAPES)
+_UNESCAPES = {escape: character for character, escape in _ESCAPES.items()}
+#: How many bytes at each end of a model file identify it.
+_END = 65536
+
+#: The content of files by path; None for a file that must not exist.
+Files = Dict[str, Optional[bytes]]
+
+
+def read_labels(path: PathLike, order: int) -> Tuple[Optional[Labels], ...]:
+    """Reads the names of rows from the files beside a data or model file."""
+    found: List[Optional[Labels]] = []
+    for mode in range(order):
+        names = create("names", lib.s3cmtf_names_open_beside, path_bytes(path), mode)
+        found.append(None if names.pointer == NULL else _read(names))
+    return tuple(found)
+
+
+def read_column_labels(path: PathLike, count: int) -> Tuple[Optional[Labels], ...]:
+    """Reads the names of the columns of coupled matrices from the files beside a model file."""
+    files = [_file(os.fspath(path), "matrix", matrix) for matrix in range(count)]
+    return tuple(_read(create("names", lib.s3cmtf_names_open, path_bytes(of))) if os.path.exists(of) else None for of in files)
+
+
+def _read(names: Any) -> Labels:
+    count, needed = ffi.new("uint64_t *"), ffi.new("uint64_t *")
+    call(lib.s3cmtf_names_get_count, names, count)
+    capacity = 4096
+    buffer = ffi.new("char[]", capacity)
+    values: List[str] = []
+    for row in range(count[0]):
+        call(lib.s3cmtf_names_get, names, row, NULL, 0, needed)
+        if needed[0] > capacity:
+            capacity = 2 * needed[0]
+            buffer = ffi.new("char[]", capacity)
+        call(lib.s3cmtf_names_get, names, row, buffer, capacity, NULL)
+        values.append(text(buffer))
+    # A row without a name of its own gets its number, from 1 as in the file.
+    first: Dict[str, int] = {"": _empty_name(names) if "" in values else -1}
+    for row, name in enumerate(values):
+        if first.setdefault(name, row) != row:
+            values[row] = f"{name}#{row + 1}"
+    return Labels(values)
+
+
+def _empty_name(names: Any) -> int:
+    """Returns the row whose name is the empty string, as opposed to rows without a name; -1 if there is none."""
+    row = ffi.new("uint64_t *")
+    try:
+        call(lib.s3cmtf_names_find, names, utf8(""), row)
+    except ArgumentError:
+        return -1
+    return int(row[0])
+
+
+def labels_files(stem: str, labels: Sequence[Optional[Labels]], what: str = "mode") -> Files:
+    """Returns the names files of labels, STEM.mode1.tsv and so on."""
+    return {_file(stem, what, number): None if of is None else _table("index\tname", of) for number, of in enumerate(labels)}
+
+
+def _file(stem: str, what: str, number: int) -> str:
+    return f"{stem}.{what}{number + 1}.tsv"
+
+
+def _table(head: str, names: Iterable[Hashable]) -> bytes:
+    return "".join([f"{head}\n", *(f"{row}\t{_escaped(str(name))}\n" for row, name in enumerate(names, 1))]).encode()
+
+
+def _escaped(name: str) -> str:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ArgumentError(f"the name {name!r} cannot be saved: it is not valid Unicode") from None
+    if "\0" in name:
+        raise ArgumentError(f"the name {name!r} cannot be saved: it contains NUL")
+    return name.translate(_TABLE)
+
+
+@contextlib.contextmanager
+def written(files: Files) -> Iterator[None]:
+    """Writes files beside a data or model file, which the body of the `with` statement writes. They are complete before, and get
+    their names after the body; if it fails, nothing is changed."""
+    staged: Dict[str, str] = {}
+    try:
+        for path, content in files.items():
+            if content is not None:
+                staged[path] = f"{path}.{uuid.uuid4().hex}.tmp"
+                with _failures(path), open(staged[path], "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+        yield
+        for path in files:
+            with _failures(path), contextlib.suppress(FileNotFoundError):
+                if path in staged:
+                    os.replace(staged[path], path)
+                else:
+                    os.remove(path)
+    finally:
+        for temporary in staged.values():
+            with contextlib.suppress(OSError):
+                os.remove(temporary)
+
+
+@contextlib.contextmanager
+def _failures(path: str) -> Iterator[None]:
+    """Raises exceptions of the operating system with the path of the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as failure:
+        raise exception("S3CMTF_SYSTEM", f"{path}: {failure.strerror or failure}") from None
+
+
+# Names of modes: PATH.modes.tsv beside the model PATH. The third field of its header is a digest of the model, because another
+# program may replace the model without this file.
+
+
+def write_mode_names(path: PathLike, names: Optional[Sequence[str]]) -> None:
+    """Writes the names of the modes of a model file, or removes those of a model that it replaced."""
+    content = None if names is None else _table(f"index\tname\t{_digest(path)}", names)
+    with written({_modes_file(path): content}):
+        pass
+
+
+def check_mode_names(names: Optional[Sequence[str]]) -> None:
+    """Raises an exception if names of modes cannot be saved."""
+    _table("", names or ())
+
+
+def read_mode_names(path: PathLike, order: int) -> Optional[Tuple[str, ...]]:
+    """Reads the names of the modes of a model file, if they were saved with it."""
+    file = _modes_file(path)
+    try:
+        with open(file, encoding="utf-8", newline="\n") as lines:
+            head, *rows = (line.split("\t") for line in lines.read().rstrip("\n").split("\n"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as failure:
+        head, rows, fault = [], [], str(failure)
+    else:
+        fault = "it was saved with another model" if head[2:] != [_digest(path)] else ""
+    if not fault and len(rows) != order:
+        fault = f"it has {len(rows)} names for {order} modes"
+    if fault:
+        warnings.warn(f"the names of modes in {file} are ignored: {fault}", S3cmtfWarning, stacklevel=3)
+        return None
+    return tuple(re.sub(r"\\.", lambda found: _UNESCAPES.get(found[0], found[0]), row[-1]) for row in rows)
+
+
+def _modes_file(path: PathLike) -> str:
+    return f"{os.fspath(path)}.modes.tsv"
+
+
+def _digest(path: PathLike) -> str:
+    """Returns the SHA-256 of the first and the last 64 KiB of a file."""
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(file.read(_END))
+        file.seek(max(0, os.path.getsize(path) - _END))
+        digest.update(file.read(_END))
+    return digest.hexdigest()

@@ -1,0 +1,87 @@
+"""Files beside data and models: names of rows and of modes."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+
+import s3cmtf
+from s3cmtf import ArgumentError, Model, S3cmtfWarning, Tensor
+
+MODES = ("user", "film\t1", "month")
+
+
+@pytest.fixture(scope="module")
+def small():
+    tensor = Tensor((["", "b", "c"], ["x", "y", "z"], [0, 1, 2]), [1.0, 2.0, 3.0], modes=MODES)
+    return s3cmtf.fit(tensor, rank=1, epochs=2)
+
+
+def test_names_of_modes_survive_files(small, tmp_path, named_model, frame):
+    path = tmp_path / "model.s3m"
+    small.save(path)
+    assert Model.load(path).modes == MODES
+    assert Model.load(path, modes=["a", "b", "c"]).modes == ("a", "b", "c")
+    named_model.save(path)
+    loaded = Model.load(path)
+    assert loaded.modes == ("user", "film", "month")
+    assert np.array_equal(loaded.predict(frame[["month", "film", "user"]]), named_model.predict(frame))
+
+
+def test_names_of_modes_of_another_model(small, model, named_model, tmp_path):
+    path = tmp_path / "model.s3m"
+    small.save(path)
+    named_model.save(tmp_path / "other.s3m")
+    os.replace(tmp_path / "other.s3m", path)
+    with pytest.warns(S3cmtfWarning, match="model.s3m.modes.tsv are ignored: it was saved with another model"):
+        assert Model.load(path).modes is None
+    (tmp_path / "model.s3m.modes.tsv").write_bytes(b"\xff")
+    with pytest.warns(S3cmtfWarning, match="are ignored"):
+        assert Model.load(path).modes is None
+    model.save(path)
+    assert Model.load(path).modes is None
+    assert not (tmp_path / "model.s3m.modes.tsv").exists()
+
+
+def test_the_empty_label(small, tmp_path):
+    small.save(tmp_path / "model.s3m")
+    assert list(Model.load(tmp_path / "model.s3m").labels[0]) == ["", "b", "c"]
+
+
+@pytest.mark.parametrize(("label", "why"), [("\ud800", "not valid Unicode"), ("a\0b", "contains NUL")])
+def test_names_that_cannot_be_saved(label, why, small, tmp_path):
+    small.save(tmp_path / "x.s3m")
+    before = {of.name: of.read_bytes() for of in tmp_path.iterdir()}
+    bad = Tensor(([label, "b"], [0, 1]), [1.0, 2.0])
+    for save in (s3cmtf.fit(bad, rank=1, epochs=1).save, bad.save):
+        with pytest.raises(ArgumentError, match=f"cannot be saved: it {'is ' * why.startswith('not')}{why}"):
+            save(tmp_path / "x.s3m")
+    modes = Tensor(([0, 1], [0, 1]), [1.0, 2.0], modes=[label, "b"])
+    with pytest.raises(ArgumentError, match="cannot be saved"):
+        s3cmtf.fit(modes, rank=1, epochs=1).save(tmp_path / "x.s3m")
+    assert {of.name: of.read_bytes() for of in tmp_path.iterdir()} == before
+
+
+def test_a_full_disk(small, named_model, tmp_path, monkeypatch):
+    path = tmp_path / "x.s3m"
+    small.save(path)
+    before = {of.name: of.read_bytes() for of in tmp_path.iterdir()}
+
+    def fail(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    for save in (named_model.save, Tensor((["a", "b"], [0, 1])).save):
+        with pytest.raises(s3cmtf.SystemCallError, match=r"x.*\.mode1\.tsv: No space left on device"):
+            save(path)
+    assert {of.name: of.read_bytes() for of in tmp_path.iterdir()} == before
+
+
+def test_a_failure_to_save_leaves_no_files(small, tmp_path):
+    (tmp_path / "folder.s3m").mkdir()
+    with pytest.raises(OSError):
+        small.save(tmp_path / "folder.s3m")
+    assert [of.name for of in tmp_path.iterdir()] == ["folder.s3m"]
+    with pytest.raises(OSError):
+        small.save(tmp_path / "missing" / "model.s3m")
