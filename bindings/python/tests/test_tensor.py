@@ -1,6 +1,8 @@
 """Tensors from arrays, sparse matrices and files."""
 
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,6 +132,27 @@ def test_files(ratings, tmp_path):
     text = tmp_path / "ratings.tns"
     s3cmtf.convert(path, text)
     assert np.array_equal(s3cmtf.Tensor.open(text).indices[1], ratings.indices[1])
+
+
+def test_values_of_text_are_doubles(tmp_path):
+    path = tmp_path / "x.data"
+    path.write_text("user,film,stars\n1,1,4.1\n2,2,16777217\n")
+    assert s3cmtf.Tensor.open(path, format="csv").values.tolist() == [4.1, 16777217]
+    single = s3cmtf.Tensor.open(path, format="csv", dtype=np.float32)
+    assert single.values.dtype == np.float32
+    with pytest.raises(s3cmtf.ArgumentError, match="float32 or float64, not int32"):
+        s3cmtf.Tensor.open(path, dtype="i4")
+    single.save(tmp_path / "x.coo")
+    with pytest.raises(s3cmtf.ArgumentError, match="binary file, which has its own type of values; dtype is for text"):
+        s3cmtf.Tensor.open(tmp_path / "x.coo", dtype=np.float64)
+
+
+def test_options_for_text_are_documented():
+    header = (Path(__file__).resolve().parents[3] / "include" / "s3cmtf.h").read_text(encoding="utf-8")
+    listed = header[header.index("/** Sets an option. S3CMTF_BAD_ARGUMENT") : header.index("int32_t s3cmtf_text_set(")]
+    names = set(re.findall(r'"(\w+)"', " ".join(re.findall(r'- ("[^:]*"):', listed)))) - {"from", "values"}
+    assert len(names) > 15
+    assert not [name for name in names if not re.search(rf"^ *- .*\b{name}\b", s3cmtf.Tensor.open.__doc__, re.MULTILINE)]
 
 
 def test_text_with_names(tmp_path):

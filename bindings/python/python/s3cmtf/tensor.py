@@ -148,15 +148,45 @@ class Tensor(Closeable):
         mapped: bool = True,
         verify: bool = True,
         modes: Optional[Sequence[str]] = None,
+        dtype: Any = None,
         **text_options: Any,
     ) -> "Tensor":
         """Opens a binary COO file, or a text file (.tns, .mtx, .csv, .tsv, also gzipped).
 
         A binary file is mapped into memory, or read if `mapped` is False; `verify=False` does not verify its checksums. A
         mapped file must not be modified while the tensor exists; replacing it is safe. Names of rows in files beside it become
-        labels. Text is converted first; text_options are those of s3cmtf_text_set() in
-        the C header, such as columns=["user", "film"], value="stars", zero_based=True or time="date:month"."""
-        with _text.binary(path, text_options) as (file, labels):
+        labels. Text is converted first; `dtype` is the type of its values, float64 (the default) or float32.
+
+        Options for text, by name. Lists are lists of Python; a COLUMN is a name in the header or a number from 1.
+
+        - format: "tns", "mtx", "csv" or "tsv"; by default from the name and the content of the file
+        - dims: list of the sizes of the modes; by default the largest indices
+        - zero_based=True: indices count from 0 instead of 1
+        - no_value=True: there is no value column; every value is 1
+        - weighted=True: a weight follows each value in .tns
+
+        Of CSV and TSV:
+
+        - columns: list of the index columns, one per mode; by default all but value and weight
+        - value, weight: the value column (by default the last) and the weight column
+        - strings: list of columns whose ids are strings even if they look like numbers; or "all"
+        - names: "MODE:FILE", a names file of an earlier conversion, so that ids keep their rows; or a list of them
+        - delimiter: the separator of columns, one ASCII character
+        - no_header=True: the first line is data
+        - time: "COLUMN:UNIT" or "COLUMN:UNIT:FORMAT", groups times by year, quarter, month, week, day, hour, weekday or
+          hour-of-week; the format is s, ms or iso, by default detected; or a list of them
+        - bin: "COLUMN:quantiles=N", "COLUMN:width=W" or "COLUMN:log=B", groups numbers; or a list of them
+        - split: "COLUMN:SEPARATOR", a column with several ids per field, each of which gives an entry; or a list of them
+        - rows_of: "MODE:FILE", reads an attribute table into a matrix: the first index column has ids of rows of this mode,
+          from 0, of the binary file FILE, the others give the columns of the matrix
+        - numeric: with rows_of, list of columns whose numbers are values of the matrix
+        - missing: the text of a missing field, such as "NA"; lines with it are skipped
+        - skip_bad_lines=True: invalid lines are skipped
+        """
+        kind = None if dtype is None else np.dtype(dtype)
+        if kind is not None:
+            number_type(kind)
+        with _text.binary(path, text_options, kind) as (file, labels):
             handle = _open(file, mapped, verify)
         return cls._of(handle, Modes(labels(_order(handle)), None if modes is None else tuple(modes)))
 
