@@ -9,6 +9,11 @@ import s3cmtf
 from s3cmtf import ArgumentError, EntryError, Matrix, Tensor
 
 
+def masked(values):
+    """An array whose last value is masked."""
+    return np.ma.MaskedArray(values, [False] * (len(values) - 1) + [True])
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -33,6 +38,13 @@ from s3cmtf import ArgumentError, EntryError, Matrix, Tensor
         (lambda: Tensor(([0, 1], [0, 1]), modes=["x", "x"]), "names of modes occur more than once: x, x"),
         (lambda: Tensor(([0, 1], [0, 1]), modes=["x"]), "1 names are given for 2 modes"),
         (lambda: Tensor(([0, 1], [0, 1]), labels=[["a", "a"], None]), "'a' occurs more than once"),
+        (lambda: Tensor((masked([0, 1]), [0, 1])), "mode 0 of indices has a masked value at position 1; remove such entries"),
+        (lambda: Tensor((masked(["a", "b"]), [0, 1])), "mode 0 of indices has a masked value at position 1"),
+        (lambda: Tensor(([0, 1], [0, 1]), masked([1.0, 2.0])), "values has a masked value at position 1"),
+        (lambda: Tensor(([0, 1], [0, 1]), weights=masked([1.0, 2.0])), "weights has a masked value at position 1"),
+        (lambda: Tensor(np.ma.masked_equal([[0, 1], [2, 2]], 2)), "indices has 2 masked values, the first at position 2"),
+        (lambda: Matrix(np.ma.masked_equal([[0.0, 1.0]], 1), 0), "a coupled matrix has a masked value at position 1"),
+        (lambda: s3cmtf.S3CMTF().fit([[0, 1], [1, 0]], masked([1.0, 2.0])), "y has a masked value at position 1"),
         (lambda: Matrix([[1.0, 2.0]], 1, "dense"), "no kind 'dense' of matrix; kinds are auto, observed, full"),
         (lambda: Matrix([1.0, 2.0], 1), "two-dimensional array of numbers"),
         (lambda: Matrix(Tensor(([0], [0], [0])), 1), "a coupled matrix has 2 modes, not 3"),
@@ -46,8 +58,8 @@ def test_data(make, message):
 
 @pytest.mark.parametrize("kind", [np.uint32, np.int64])
 def test_index_out_of_range(kind):
-    with pytest.raises(EntryError) as failure:
-        s3cmtf.fit(Tensor((np.array([0, 5], kind), np.array([0, 1], kind)), shape=(5, 2)), rank=1)
+    with pytest.raises(EntryError, match="mode 0 has the index 5 at position 1; its size is 5") as failure:
+        Tensor((np.array([0, 5], kind), np.array([0, 1], kind)), shape=(5, 2))
     assert isinstance(failure.value, ValueError)
     assert failure.value.status == "S3CMTF_BAD_ENTRY"
 

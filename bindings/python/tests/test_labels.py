@@ -214,6 +214,14 @@ def test_labels_of_clusters_are_matched_by_label(named_model):
     assert {of.labels[0].label for of in clusters} == {"even", "odd"}
 
 
+def test_matrices_of_which_no_row_occurs(frame):
+    other = kinds_of_films(["movie 1", "movie 2"])
+    matrix = s3cmtf.Matrix(other, "film", "full", value=False, weight=1)
+    with pytest.warns(s3cmtf.S3cmtfWarning, match=r"none of the 2 rows of the matrix occur in mode 1 \(film\)") as found:
+        s3cmtf.fit(s3cmtf.Tensor.from_frame(frame), matrix, rank=2, epochs=2)
+    assert found[0].filename == __file__
+
+
 def test_names_that_occur_twice(tmp_path):
     s3cmtf.Tensor(([0, 1, 2], [0, 1, 0]), labels=[["a", "b", "c"], None]).save(tmp_path / "x.coo")
     (tmp_path / "x.mode1.tsv").write_text("index\tname\n1\ta\n3\ta\n")

@@ -13,9 +13,18 @@ Array = npt.NDArray[Any]
 MAX_ORDER, MAX_DIM = 8, 2**32 - 1
 
 
+def plain(array: Any, name: str) -> Array:
+    """Returns an array. Masked values are an ArgumentError."""
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        places = np.flatnonzero(np.ma.getmaskarray(array))
+        noun = "a masked value" if places.size == 1 else f"{places.size} masked values, the first"
+        raise ArgumentError(f"{name} has {noun} at position {places[0]}; remove such entries first")
+    return np.asarray(array)
+
+
 def index_column(array: Any, name: str) -> Array:
     """Returns a column of indices as uint32 or uint64, without a copy where the type allows it."""
-    column = np.asarray(array)
+    column = plain(array, name)
     if column.ndim != 1:
         raise ArgumentError(f"{name} has {column.ndim} dimensions; a one-dimensional array is expected")
     kind = column.dtype.kind
@@ -61,7 +70,7 @@ def columns_of(cells: Any, what: str = "cells") -> List[Any]:
             raise ArgumentError(f"the arrays of {what} differ in length: {', '.join(map(str, sorted(lengths)))}")
         count = lengths.pop() if lengths else 1
         return [column if np.ndim(column) else np.full(count, column) for column in columns]
-    array = np.asarray(cells)
+    array = plain(cells, what)
     if array.ndim != 2:
         raise ArgumentError(
             f"{what} has {array.ndim} dimensions; give a tuple of arrays, one per mode, or an array with one row per cell"
@@ -111,7 +120,7 @@ class Indices:
 
 def number_column(array: Any, count: int, name: str) -> Array:
     """Returns values or weights as a contiguous float32 or float64 array, without a copy where the type allows it."""
-    column = np.asarray(array)
+    column = plain(array, name)
     if column.shape != (count,):
         raise ArgumentError(f"{name} has shape {column.shape}; one number for each of the {count} entries is expected")
     if column.dtype.kind == "O":

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from ._arrays import Array, number_column
+from ._arrays import Array, number_column, plain
 from ._frames import column_names, is_frame
 from .errors import ArgumentError
 from .fitting import fit
@@ -100,7 +100,7 @@ class S3CMTF:
         if isinstance(X, Tensor):
             raise TypeError("X is an array or a frame; s3cmtf.fit() fits a Tensor")
         names = [str(name) for name in column_names(X)] if is_frame(X) else None
-        tensor = Tensor(X, np.asarray(y).reshape(-1), shape=self.shape, weights=sample_weight, modes=names)
+        tensor = Tensor(X, plain(y, "y").reshape(-1), shape=self.shape, weights=sample_weight, modes=names)
         chosen = {name: getattr(self, name) for name in options()}
         self.model_ = fit(tensor, self.matrices or (), preset=self.preset, progress=self.progress, **chosen)
         self.n_features_in_ = tensor.order
@@ -125,7 +125,7 @@ class S3CMTF:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Returns the coefficient of determination R² of the predictions."""
         predicted = self.predict(X)
-        values = number_column(np.asarray(y).reshape(-1), predicted.size, "y").astype(np.float64)
+        values = number_column(plain(y, "y").reshape(-1), predicted.size, "y").astype(np.float64)
         weights = np.ones(values.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
         residual = np.sum(weights * (values - predicted) ** 2)
         total = np.sum(weights * (values - np.average(values, weights=weights)) ** 2)

@@ -5,7 +5,7 @@ from typing import Any, Dict, Hashable, Iterable, Iterator, List, Optional, Tupl
 
 import numpy as np
 
-from ._arrays import Array
+from ._arrays import Array, plain
 from .errors import ArgumentError
 
 
@@ -88,7 +88,7 @@ class Labels:
 
 def encode(column: Any, name: str) -> Tuple[Array, Optional[List[Hashable]]]:
     """Returns a column as indices and labels: (indices, None) for numbers, otherwise (codes, labels by first occurrence)."""
-    array = np.asarray(column)
+    array = plain(column, name)
     if array.ndim != 1 or array.dtype.kind in "iufcV":
         return array, None
     if array.dtype.kind == "M":

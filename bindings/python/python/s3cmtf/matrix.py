@@ -1,13 +1,15 @@
 """Matrices and graphs that are coupled to the modes of a tensor."""
 
+import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from ._arrays import plain
 from ._cells import Modes
 from ._frames import is_frame
 from ._library import Handle, call, create, lib, struct
-from .errors import ArgumentError
+from .errors import ArgumentError, S3cmtfWarning
 from .labels import Labels
 from .tensor import Tensor
 
@@ -84,7 +86,7 @@ def as_matrix(data: Any, kind: str = "auto", value: Any = None) -> Tensor:
     elif is_frame(data):
         found = Tensor.from_frame(data, value=value)
     else:
-        found = _dense(np.asarray(data), kind)
+        found = _dense(plain(data, "a coupled matrix"), kind)
     if found.order != 2:
         raise ArgumentError(f"a coupled matrix has 2 modes, not {found.order}")
     return found
@@ -110,6 +112,7 @@ def new_problem(tensor: Tensor, matrices: Sequence[Matrix]) -> Tuple[Handle, Mod
         if not isinstance(matrix, Matrix):
             raise TypeError(f"matrices are objects of class Matrix, not {type(matrix).__name__}")
         mode = modes.number(matrix.mode, order)
+        _warn_unmatched(matrix, modes.labels[mode], modes.title(mode))
         aligned, rows = aligned_rows(matrix, labels[mode], modes.title(mode))
         labels[mode] = rows
         if not tensor._is_sized:
@@ -122,6 +125,13 @@ def new_problem(tensor: Tensor, matrices: Sequence[Matrix]) -> Tuple[Handle, Mod
     for mode, aligned, matrix in coupled:
         call(lib.s3cmtf_problem_add_matrix, problem, mode, aligned._use(), matrix.coupling())
     return problem, modes, sizes, [aligned.labels[1] for _, aligned, _ in coupled]
+
+
+def _warn_unmatched(matrix: Matrix, rows: Optional[Labels], title: str) -> None:
+    """Issues a warning, at the caller of a fit, if no label of the rows of a matrix is one of the mode."""
+    found = matrix.tensor.labels[0]
+    if found is not None and rows is not None and len(found) and not any(label in rows for label in found):
+        warnings.warn(f"none of the {len(found)} rows of the matrix occur in {title}", S3cmtfWarning, stacklevel=4)
 
 
 def aligned_rows(matrix: Matrix, rows: Optional[Labels], title: str) -> Tuple[Tensor, Optional[Labels]]:

@@ -14,7 +14,7 @@ from ._frames import column, column_names, is_frame, numbers
 from ._library import NULL, Closeable, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, struct
 from ._names import labels_files, written
 from ._tables import html_table
-from .errors import ArgumentError
+from .errors import ArgumentError, exception
 from .labels import Labels
 
 
@@ -57,6 +57,8 @@ class Tensor(Closeable):
 
     Arrays of uint32 or int32 per mode with values of float32 or float64 are used in place, without a copy: do not change them
     while the tensor exists. `copy=True` copies them.
+
+    Masked values of masked arrays are an error: remove such entries first.
 
     `like` is a tensor or a model whose labels keep their rows; labels that are new get the next rows.
     """
@@ -424,6 +426,10 @@ def _sizes(columns: Sequence[Array], modes: Modes, shape: Optional[Sequence[int]
             size = int(shape[mode])
         if not 0 < size <= MAX_DIM:
             raise ArgumentError(f"the size of {modes.title(mode)} is {size}; it must be 1 to {MAX_DIM}")
+        if shape is not None and of.size and of.max() >= size:
+            place = int(np.argmax(of >= size))
+            message = f"{modes.title(mode)} has the index {of[place]} at position {place}; its size is {size}"
+            raise exception("S3CMTF_BAD_ENTRY", message)
         sizes.append(size)
     return sizes
 
