@@ -45,10 +45,16 @@ def masked(values):
         (lambda: Tensor(np.ma.masked_equal([[0, 1], [2, 2]], 2)), "indices has 2 masked values, the first at position 2"),
         (lambda: Matrix(np.ma.masked_equal([[0.0, 1.0]], 1), 0), "a coupled matrix has a masked value at position 1"),
         (lambda: s3cmtf.S3CMTF().fit([[0, 1], [1, 0]], masked([1.0, 2.0])), "y has a masked value at position 1"),
+        (lambda: Matrix([[1.0]], 1, weight=np.inf), "weight of a matrix is inf; it must be a finite number above 0"),
+        (lambda: Matrix([[1.0]], 1, penalty=-1), "penalty of a matrix is -1; it must be a finite number that is not negative"),
+        (lambda: Matrix([[1.0]], 1, "sampled", zeros=-1), "zeros per entry of a matrix is -1"),
+        (lambda: s3cmtf.tune(Tensor(([0], [0])), trials=0), "trials is 0; it must be at least 1"),
+        (lambda: s3cmtf.tune(Tensor(([0], [0])), rungs=0), "rungs is 0; it must be at least 1"),
+        (lambda: s3cmtf.tune(Tensor(([0], [0])), valid_fraction=2), "valid_fraction is 2; it must be above 0 and below 1"),
         (lambda: Matrix([[1.0, 2.0]], 1, "dense"), "no kind 'dense' of matrix; kinds are auto, observed, full"),
         (lambda: Matrix([1.0, 2.0], 1), "two-dimensional array of numbers"),
         (lambda: Matrix(Tensor(([0], [0], [0])), 1), "a coupled matrix has 2 modes, not 3"),
-        (lambda: Matrix([[1.0]], 1, weight=-1), "it must be above 0"),
+        (lambda: Matrix([[1.0]], 1, weight=-1), "a finite number above 0"),
     ],
 )
 def test_data(make, message):
@@ -137,19 +143,24 @@ def test_cells(cells, message, model):
         (lambda of: of.factor(3), "no mode 3; modes are 0 to 2"),
         (lambda of: of.factor("film"), "no mode 'film'; modes have no names"),
         (lambda of: of.row(0, -1), "rows count from 0"),
-        (lambda of: of.matrix_factor(1), "matrix"),
-        (lambda of: of.matrix_factor(-1), "a number is out of range"),
+        (lambda of: of.row(0, 60), "no row 60; mode 0 has rows 0 to 59"),
+        (lambda of: of.predict_cell(2**64, 0, 0), "row 18446744073709551616 of mode 0 is too large"),
+        (lambda of: of.matrix_factor(1), "no coupled matrix 1; matrices are 0 to 0"),
+        (lambda of: of.matrix_offsets(-1), "no coupled matrix -1"),
+        (lambda of: of.matrix_columns(1), "no coupled matrix 1"),
         (lambda of: of.clusters(1, -1), "k is -1"),
         (lambda of: of.clusters(1, 2, seed=2**64), "seed is 18446744073709551616"),
         (lambda of: of.recommend(1, {}), "at least one other mode"),
         (lambda of: of.recommend(1, {1: 0}), "mode 1 is ranked; its row cannot be given"),
-        (lambda of: of.recommend(1, {0: 1000}), "1000|1001"),
+        (lambda of: of.recommend(1, {0: [0, 1000]}), "row 1000 of mode 0 is not in the model: mode 0 has rows 0 to 59"),
+        (lambda of: of.recommend(1, {0: 0}, exclude=Tensor(([0], [0], [0])), exclude_mode=1), "exclude_mode is another mode"),
         (lambda of: of.recommend(1, {0: np.array([0, -1])}), "negative index -1 at position 1"),
         (lambda of: of.recommend(1, {0: 0}, top=0), "length of a list is 0"),
         (lambda of: of.recommend(1, {0: [0, 1], 2: [0, 1, 2]}), "differ in length: 2, 3"),
-        (lambda of: of.recommend(1, {0: 0}, quantile=2), "quantile"),
-        (lambda of: of.similar(0, 1000), "1000|1001"),
-        (lambda of: of.concepts(1, given={1: 0}), "mode"),
+        (lambda of: of.recommend(1, {0: 0}, quantile=2), "the quantile is 2; it must be above 0 and below 1"),
+        (lambda of: of.similar(0, 1000), "row 1000 of mode 0 is not in the model: mode 0 has rows 0 to 59"),
+        (lambda of: of.concepts(1, given={1: 0}), "the concepts of mode 1 are wanted; give rows of other modes"),
+        (lambda of: of.concepts(1, given={0: 60}), "row 60 of mode 0 is not in the model: mode 0 has rows 0 to 59"),
         (lambda of: of.clusters(1, space="rows"), "no space 'rows'; spaces are predictions, columns"),
         (lambda of: of.fold_in(0), "a tensor or matrices"),
         (lambda of: of.fold_in(0, matrices=Matrix([[1.0]], 0)), "1 matrices are given; mode 0 has 0 coupled"),
@@ -161,6 +172,14 @@ def test_uses_of_a_model(use, message, model):
         use(model)
 
 
+def test_rows_without_entries():
+    model = s3cmtf.fit(Tensor(([0, 1, 3], [0, 1, 2]), [1.0, 2.0, 3.0], shape=(5, 3)), rank=1)
+    assert model.row(0, 2).shape == (1,)
+    for use in (lambda: model.similar(0, 2), lambda: model.recommend(1, {0: 2}), lambda: model.concepts(1, given={0: 2})):
+        with pytest.raises(ArgumentError, match="row 2 of mode 0 is not in the model: no entry of the fit has it"):
+            use()
+
+
 @pytest.mark.parametrize(
     "use",
     [
@@ -168,6 +187,7 @@ def test_uses_of_a_model(use, message, model):
         lambda of, ratings: s3cmtf.fit(ratings, [ratings]),
         lambda of, ratings: s3cmtf.fit(ratings, test=[1]),
         lambda of, ratings: of.evaluate([1, 2]),
+        lambda of, ratings: of.predict((0, 0, 0), quantiles=0.5),
         lambda of, ratings: of.factor(1.5),
         lambda of, ratings: of.recommend(1, [0]),
         lambda of, ratings: of.concepts(1, given=[0]),

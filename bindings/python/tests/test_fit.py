@@ -183,6 +183,8 @@ def test_tune(ratings):
     assert "rank=" in trials[0].config
     assert seen[0].total == 5
     assert "<table>" in trials._repr_html_()
+    assert repr(trials).splitlines()[0] == f"{len(trials)} trials"
+    assert len(repr(trials).splitlines()) == len(trials) + 2
     assert s3cmtf.fit(ratings, **trials.best_options).options["rank"] == trials[0].options["rank"]
 
 

@@ -175,6 +175,9 @@ def test_concepts(model):
     assert concepts.profile_mode == 2
     assert model.concepts(1).profile is None
     assert "<table>" in concepts._repr_html_()
+    assert repr(concepts).splitlines()[0] == "4 concepts"
+    assert repr(concepts).splitlines()[1].split() == ["column", "strength", "effect", "largest", "smallest"]
+    assert len(str(concepts).splitlines()) == 6
 
 
 def test_clusters(model, kinds):
@@ -187,6 +190,8 @@ def test_clusters(model, kinds):
     assert clusters[0].centre.shape == (4,)
     assert clusters[0].members.shape == (10,)
     assert "<table>" in clusters._repr_html_()
+    assert repr(clusters).startswith("2 clusters, ")
+    assert [len(of) < 100 for of in repr(clusters).splitlines()] == [True] * 4
     fixed = model.clusters(0, 3, space="columns")
     assert len(fixed) == 3
     assert fixed.gap.size == 0

@@ -1,8 +1,12 @@
 """What all methods of a model use: its handle, its modes and their labels."""
 
-from typing import Any, Dict, Mapping, Optional, Tuple, Union
+import contextlib
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
+
+import numpy as np
 
 from ._aligned import aligned_entries
+from ._arrays import Array, address
 from ._cells import Modes
 from ._library import Closeable, Handle, call, lib, struct
 from .errors import ArgumentError
@@ -33,6 +37,29 @@ class ModelBase(Closeable):
     def _entries(self, entries: Any, what: str) -> Handle:
         """Returns the handle of entries, which must be a Tensor, with rows that are numbered like those of the model."""
         return aligned_entries(entries, self._modes, self.shape, what)
+
+    @contextlib.contextmanager
+    def _rows_explained(self, rows: Mapping[int, Any]) -> Iterator[None]:
+        """If a call fails because a row is not in the model, raises an exception with its number from 0. `rows` are those of
+        each mode."""
+        try:
+            yield
+        except ArgumentError:
+            for mode, given in rows.items():
+                absent = np.setdiff1d(given, self.rows(mode))
+                if absent.size:
+                    title, size = self._modes.title(mode), self.shape[mode]
+                    why = f"{title} has rows 0 to {size - 1}" if absent[-1] >= size else "no entry of the fit has it"
+                    raise ArgumentError(f"row {absent[-1]} of {title} is not in the model: {why}") from None
+            raise
+
+    def rows(self, mode: Mode) -> Array:
+        """The index of each row of the factor of a mode, ascending: those that occurred in the data."""
+        number = self._number(mode)
+        indices = np.empty(self._mode_info(number).rows, np.uint64)
+        arguments = (number, address(indices), indices.size, lib.S3CMTF_U64)
+        call(lib.s3cmtf_model_copy_row_indices, self._use(), *arguments)
+        return indices.astype(np.int64)
 
     def _info(self) -> Any:
         info = struct("model_info")

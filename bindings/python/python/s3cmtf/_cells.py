@@ -4,7 +4,7 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._arrays import Array, columns_of, index_column
+from ._arrays import MAX_DIM, Array, columns_of, index_column
 from ._frames import column, column_names, encode_series, is_frame
 from .errors import ArgumentError
 from .labels import Labels, encode
@@ -139,4 +139,6 @@ def row_number(row: Any, labels: Optional[Labels], title: str) -> int:
         raise ArgumentError(f"the rows of {title} have no labels; {row!r} is not a row number") from None
     if number < 0:
         raise ArgumentError(f"row {number} of {title} is negative; rows count from 0")
+    if number > MAX_DIM:
+        raise ArgumentError(f"row {number} of {title} is too large; rows are below {MAX_DIM}")
     return int(number)

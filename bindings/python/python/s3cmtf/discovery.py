@@ -9,7 +9,8 @@ from ._arrays import Array, output
 from ._base import Mode, ModelBase, thread_count
 from ._cells import row_number
 from ._library import Handle, call, create, ffi, interruptible, lib, struct
-from ._tables import html_table
+from ._tables import Table, html_table, text_table
+from .errors import ArgumentError
 from .labels import Labels
 from .matrix import Matrix, aligned_rows
 
@@ -63,9 +64,15 @@ class Concepts(List[Concept]):
     #: The mode of the columns of `profile`.
     profile_mode: Optional[int] = None
 
-    def _repr_html_(self) -> str:
+    def _table(self) -> Table:
         rows = [(of.column, f"{of.strength:.4g}", f"{of.effect:.4g}", _short(of.largest), _short(of.smallest)) for of in self]
-        return html_table("Concepts", ("column", "strength", "effect", "largest", "smallest"), rows)
+        return f"{len(self)} concepts", ("column", "strength", "effect", "largest", "smallest"), rows
+
+    def __repr__(self) -> str:
+        return text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table())
 
 
 @dataclass(frozen=True)
@@ -119,10 +126,16 @@ class Clusters(List[Cluster]):
     #: For each label matrix, the uncertainty coefficient of its labels given the clusters.
     information: Array
 
-    def _repr_html_(self) -> str:
+    def _table(self) -> Table:
         title = f"{len(self)} clusters, {self.explained_variance:.1%} of the variance is between clusters"
         rows = [(number, of.size, f"{of.radius:.3g}", _names(of.labels), _list(of)) for number, of in enumerate(self)]
-        return html_table(title, ("cluster", "rows", "radius", "labels", "members"), rows)
+        return title, ("cluster", "rows", "radius", "labels", "members"), rows
+
+    def __repr__(self) -> str:
+        return text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table())
 
 
 class Discovery(ModelBase):
@@ -150,7 +163,10 @@ class Discovery(ModelBase):
             request.cancel = cancel
             return create("concepts", lib.s3cmtf_concepts_new, model, number, request)
 
-        handle = interruptible(work)
+        if number in fixed:
+            raise ArgumentError(f"the concepts of {self._modes.title(number)} are wanted; give rows of other modes")
+        with self._rows_explained({of: [row] for of, row in zip(fixed, rows)}):
+            handle = interruptible(work)
         count = ffi.new("uint64_t *")
         call(lib.s3cmtf_concepts_get_count, handle, count)
         found = Concepts(self._concept(handle, index, self.labels[number]) for index in range(count[0]))

@@ -55,8 +55,12 @@ class Matrix:
     ) -> None:
         if kind not in _KINDS:
             raise ArgumentError(f"there is no kind {kind!r} of matrix; kinds are {', '.join(_KINDS)}")
-        if weight is not None and not weight > 0:
-            raise ArgumentError(f"the weight of a matrix is {weight}; it must be above 0")
+        if weight is not None and not 0 < weight < np.inf:
+            raise ArgumentError(f"the weight of a matrix is {weight}; it must be a finite number above 0")
+        if penalty is not None and not 0 <= penalty < np.inf:
+            raise ArgumentError(f"the penalty of a matrix is {penalty}; it must be a finite number that is not negative")
+        if zeros < 0:
+            raise ArgumentError(f"the number of zeros per entry of a matrix is {zeros}; it cannot be negative")
         self.mode, self.kind, self.weight, self.penalty, self.zeros = mode, kind, weight, penalty, zeros
         self.tensor = as_matrix(data, kind, value)
 

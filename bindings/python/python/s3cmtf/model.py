@@ -191,18 +191,12 @@ class Model(Prediction, Rankings, Discovery, Folding):
             strides.append(strides[-1] * rank)
         return view(handle, found.numbers, ranks, np.float32, tuple(strides[::-1]))
 
-    def rows(self, mode: Mode) -> Array:
-        """The index of each row of the factor of a mode, ascending: those that occurred in the data."""
-        number = self._number(mode)
-        indices = np.empty(self._mode_info(number).rows, np.uint64)
-        arguments = (number, address(indices), indices.size, lib.S3CMTF_U64)
-        call(lib.s3cmtf_model_copy_row_indices, self._use(), *arguments)
-        return indices.astype(np.int64)
-
     def row(self, mode: Mode, row: Any) -> Array:
         """The factor row of an index or label; the mean row if the index did not occur in the data."""
         number = self._number(mode)
         index = row_number(row, self.labels[number], self._modes.title(number))
+        if index >= self.shape[number]:
+            raise ArgumentError(f"there is no row {index}; {self._modes.title(number)} has rows 0 to {self.shape[number] - 1}")
         found = np.empty(self._mode_info(number).rank, np.float32)
         arguments = (number, index, address(found), found.size, number_type(found.dtype))
         call(lib.s3cmtf_model_copy_row, self._use(), *arguments)
@@ -218,18 +212,25 @@ class Model(Prediction, Rankings, Discovery, Folding):
             found.append(CoupledMatrix(int(info.mode), kind, float(info.weight), int(info.columns), self._columns[matrix]))
         return tuple(found)
 
+    def _matrix_number(self, matrix: int) -> int:
+        count = int(self._info().matrices)
+        if not 0 <= matrix < count:
+            known = f"matrices are 0 to {count - 1}" if count else "the model has none"
+            raise ArgumentError(f"there is no coupled matrix {matrix}; {known}")
+        return matrix
+
     def matrix_factor(self, matrix: int) -> Array:
         """The factor of the columns of a coupled matrix, without a copy. Row r belongs to column matrix_columns(matrix)[r]."""
-        return self._matrix_view(lib.s3cmtf_model_view_matrix, matrix)
+        return self._matrix_view(lib.s3cmtf_model_view_matrix, self._matrix_number(matrix))
 
     def matrix_offsets(self, matrix: int) -> Array:
         """The column offsets of a coupled matrix, without a copy; empty if there are none."""
-        return self._matrix_view(lib.s3cmtf_model_view_offsets, matrix).reshape(-1)
+        return self._matrix_view(lib.s3cmtf_model_view_offsets, self._matrix_number(matrix)).reshape(-1)
 
     def matrix_columns(self, matrix: int) -> Array:
         """The column of each row of the factor of a coupled matrix."""
         info = struct("model_matrix")
-        call(lib.s3cmtf_model_get_matrix, self._use(), matrix, info)
+        call(lib.s3cmtf_model_get_matrix, self._use(), self._matrix_number(matrix), info)
         indices = np.empty(info.rows, np.uint64)
         arguments = (matrix, address(indices), indices.size, lib.S3CMTF_U64)
         call(lib.s3cmtf_model_copy_matrix_indices, self._use(), *arguments)

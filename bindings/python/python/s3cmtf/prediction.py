@@ -138,6 +138,8 @@ class Prediction(ModelBase):
             request.deviations = address(deviations)
         found = None
         if quantiles is not None:
+            if np.ndim(quantiles) != 1:
+                raise TypeError(f"quantiles is a sequence of probabilities, such as (0.05, 0.95), not {quantiles!r}")
             probabilities = ffi.new("double[]", [float(of) for of in quantiles])
             found = np.empty((count, len(probabilities)), kind)
             request.quantiles, request.quantile_count = probabilities, len(probabilities)

@@ -114,13 +114,15 @@ class Rankings(ModelBase):
         request = struct("recommend_request", mode=target, top=_length(top), threads=thread_count(threads))
         indices.fill(request.queries)
         keep = [indices, *(self._row_list(request, name, of, target) for name, of in _lists(candidates, exclude_rows))]
-        if quantile is not None:
-            request.quantile = quantile
+        request.quantile = _quantile(quantile)
         excluded = None if exclude is None else self._entries(exclude, "exclude")
         if excluded is not None:
             request.exclude = excluded.pointer
             request.exclude_mode = next(iter(rows)) if exclude_mode is None else self._number(exclude_mode)
-        found = self._ranked(lib.s3cmtf_model_recommend, request, target, count, top, is_single)
+            if request.exclude_mode == target:
+                raise ArgumentError(f"{self._modes.title(target)} is ranked; exclude_mode is another mode")
+        with self._rows_explained(rows):
+            found = self._ranked(lib.s3cmtf_model_recommend, request, target, count, top, is_single)
         del keep, excluded
         return found
 
@@ -132,7 +134,8 @@ class Rankings(ModelBase):
         request = struct("similar_request", mode=target, top=_length(top), threads=thread_count(threads))
         request.rows, request.row_count = output(array, "uint64_t"), array.size
         is_single = np.ndim(rows) == 0 or isinstance(rows, str)
-        return self._ranked(lib.s3cmtf_model_similar, request, target, array.size, top, is_single)
+        with self._rows_explained({target: array}):
+            return self._ranked(lib.s3cmtf_model_similar, request, target, array.size, top, is_single)
 
     def evaluate_ranking(
         self,
@@ -150,7 +153,7 @@ class Rankings(ModelBase):
         `mode` that the user has no entry with in `train`. Test entries of at least the value `relevant` are relevant;
         None: all."""
         request = struct("ranking_request", mode=self._number(mode), user_mode=self._number(user_mode))
-        request.length, request.threads, request.quantile = _length(length), thread_count(threads), quantile or 0.0
+        request.length, request.threads, request.quantile = _length(length), thread_count(threads), _quantile(quantile)
         if relevant is not None:
             request.min_relevant_value, request.has_min_relevant_value = relevant, 1
         scores, model = struct("ranking"), self._use()
@@ -199,6 +202,13 @@ def _length(top: int) -> int:
     if not 1 <= top < 2**31:
         raise ArgumentError(f"the length of a list is {top}; it must be at least 1")
     return top
+
+
+def _quantile(quantile: Optional[float]) -> float:
+    """Returns the quantile by which rows are ranked; 0 for the prediction."""
+    if quantile is not None and not 0 < quantile < 1:
+        raise ArgumentError(f"the quantile is {quantile}; it must be above 0 and below 1")
+    return quantile or 0.0
 
 
 def _lists(candidates: Any, exclude_rows: Any) -> List[Tuple[str, Any]]:

@@ -2,13 +2,14 @@
 
 import queue
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._aligned import aligned_entries
 from ._library import NULL, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, string, struct, text, utf8
 from ._progress import FitBar
-from ._tables import html_table
+from ._tables import html_table, text_table
 from ._text import require_file
+from .errors import ArgumentError
 from .fitting import data_and_matrices
 from .matrix import Matrix, new_problem
 from .options import new_options, option_text, read_options
@@ -36,6 +37,11 @@ class Trial:
     config: str
 
 
+#: The options in tables of trials.
+_SHOWN = ("model", "rank", "eta", "lambda_reg")
+_HEAD = ("trial", "valid RMSE", "epochs", *_SHOWN)
+
+
 class Trials(List[Trial]):
     """The trials of a search, the best first."""
 
@@ -44,10 +50,14 @@ class Trials(List[Trial]):
         """The options of the best trial, for s3cmtf.fit(tensor, **options)."""
         return self[0].options
 
+    def _rows(self) -> List[Tuple[Any, ...]]:
+        return [(of.number, f"{of.valid_rmse:.4f}", of.epochs, *(of.options.get(name) for name in _SHOWN)) for of in self]
+
+    def __repr__(self) -> str:
+        return text_table(f"{len(self)} trials", _HEAD, self._rows())
+
     def _repr_html_(self) -> str:
-        names = ("model", "rank", "eta", "lambda_reg")
-        rows = [(of.number, f"{of.valid_rmse:.4f}", of.epochs, *(of.options.get(name) for name in names)) for of in self]
-        return html_table("Trials", ("trial", "valid RMSE", "epochs", *names), rows)
+        return html_table("Trials", _HEAD, self._rows())
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,11 @@ def tune(
 
     Ctrl-C ends the search and raises KeyboardInterrupt.
     """
+    for name, number in (("trials", trials), ("rungs", rungs)):
+        if number < 1:
+            raise ArgumentError(f"{name} is {number}; it must be at least 1")
+    if not 0 < valid_fraction < 1:
+        raise ArgumentError(f"valid_fraction is {valid_fraction}; it must be above 0 and below 1")
     data, coupled = data_and_matrices(tensor, matrices)
     problem, modes, sizes, _ = new_problem(data, coupled)
     request = struct("tune_request", trials=trials, rungs=rungs, fit_threads=fit_threads, valid_fraction=valid_fraction)
