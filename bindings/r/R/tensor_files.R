@@ -27,8 +27,8 @@ open_coo <- function(path, mapped = TRUE, verify = TRUE, modes = NULL, ...) {
 
 write_coo <- function(tensor, path) {
   check_tensor(tensor)
-  .Call(r_coo_write, tensor$handle, check_string(path, "path"))
-  write_names(tensor$labels, data_stem(path))
+  check_string(path, "path")
+  with_names(tensor$labels, data_stem(path), function() .Call(r_coo_write, tensor$handle, path))
   invisible(path)
 }
 
@@ -56,9 +56,8 @@ fix_coo <- function(tensor, path, keep = c("mean", "first", "last")) {
   check_tensor(tensor)
   keep <- match.arg(keep)
   check_string(path, "path")
-  counts <- with_file(tensor, function(handle) .Call(r_coo_fix, handle, path, match(keep, c("mean", "first", "last")) - 1L))
-  write_names(tensor$labels, data_stem(path))
-  unlist(counts)
+  fix <- function(handle) .Call(r_coo_fix, handle, path, match(keep, c("mean", "first", "last")) - 1L)
+  unlist(with_names(tensor$labels, data_stem(path), function() with_file(tensor, fix)))
 }
 
 split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per = NULL, by = NULL) {
@@ -71,8 +70,8 @@ split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per 
   check_number(test, "test")
   check_number(valid, "valid")
   check_number(seed, "seed")
-  with_file(tensor, function(handle) .Call(r_coo_split, handle, prefix, test, valid, seed, latest))
-  write_names(tensor$labels, prefix)
+  split <- function(handle) .Call(r_coo_split, handle, prefix, test, valid, seed, latest)
+  with_names(tensor$labels, prefix, function() with_file(tensor, split))
   parts <- c("train", if (test > 0) "test", if (valid > 0) "valid")
   files <- paste0(prefix, ".", parts, ".coo")
   opened <- lapply(files, function(file) {
@@ -88,24 +87,5 @@ split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per 
 check_tensor <- function(x) {
   if (!inherits(x, "coo_tensor")) {
     bad_argument("an object of class ", class(x)[1], " is not a coo_tensor; see as_coo_tensor()")
-  }
-}
-
-# The beginning of the names files of a data file: ratings.mode1.tsv belongs to ratings.coo.
-data_stem <- function(path) sub("\\.[^./]*$", "", path)
-
-names_file <- function(stem, n) paste0(stem, ".mode", n, ".tsv")
-
-# Names of rows beside a data or model file, as the command-line program writes and reads them.
-write_names <- function(labels, stem) {
-  for (n in seq_along(labels)) {
-    file <- names_file(stem, n)
-    if (is.null(labels[[n]])) next
-    names <- gsub("\\", "\\\\", labels[[n]], fixed = TRUE)
-    names <- gsub("\t", "\\t", names, fixed = TRUE)
-    names <- gsub("\n", "\\n", names, fixed = TRUE)
-    names <- gsub("\r", "\\r", names, fixed = TRUE)
-    table <- data.frame(index = seq_along(names), name = names)
-    write.table(table, file, sep = "\t", quote = FALSE, row.names = FALSE, fileEncoding = "UTF-8")
   }
 }
