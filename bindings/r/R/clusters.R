@@ -3,7 +3,7 @@ clusters <- function(object, mode, k = NULL, max_k = NULL, space = c("prediction
                      threads = 0) {
   check_model(object)
   number <- mode_number(object, mode)
-  space <- match.arg(space)
+  space <- check_choice(space)
   described <- label_matrices(object, number, matrices)
   optional <- function(x, name) if (is.null(x)) 0 else check_number(x, name, 1)
   numbers <- c(

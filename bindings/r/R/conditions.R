@@ -34,6 +34,16 @@ check_number <- function(x, name, min = 0) {
   as.double(x)
 }
 
+# The value of an argument whose default lists its values, by default the first of them.
+check_choice <- function(x) {
+  name <- deparse(substitute(x))
+  choices <- eval(formals(sys.function(sys.parent()))[[name]])
+  if (identical(x, choices)) return(choices[1])
+  found <- if (is.character(x) && length(x) == 1) pmatch(x, choices) else NA
+  if (is.na(found)) bad_argument(name, " must be one of ", paste0("\"", choices, "\"", collapse = ", "))
+  choices[found]
+}
+
 check_flag <- function(x, name) {
   if (!is.logical(x) || length(x) != 1 || is.na(x)) bad_argument(name, " must be TRUE or FALSE")
   x

@@ -2,7 +2,7 @@ matrix_kinds <- c("observed", "graph", "full", "sampled", "auto")
 
 coupled <- function(x, kind = c("auto", "observed", "full", "sampled", "graph"), weight = NULL, penalty = NULL, zeros = 5,
                     ...) {
-  kind <- match.arg(kind)
+  kind <- check_choice(kind)
   if (!is.null(weight) && check_number(weight, "weight") == 0) bad_argument("weight must be above 0")
   if (!is.null(penalty)) check_number(penalty, "penalty")
   check_number(zeros, "zeros", 1)

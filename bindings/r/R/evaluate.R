@@ -1,7 +1,7 @@
 evaluate <- function(object, data = NULL, type = c("errors", "binary", "distribution", "ranking"), mode = NULL, by = NULL,
                      n = 10, relevant = NULL, train = NULL, quantile = NULL, threads = 0) {
   check_model(object)
-  type <- match.arg(type)
+  type <- check_choice(type)
   check_number(threads, "threads")
   entries <- if (is.null(data)) training_data(object)$handle else frame_tensor(object, data, "data")
   if (type == "ranking") {

@@ -4,8 +4,7 @@ s3cmtf.formula <- function(x, data = NULL, matrices = NULL, weights = NULL, ...,
                            init = NULL, checkpoint = NULL, resume = NULL,
                            progress = getOption("s3cmtf.progress", interactive()), keep_data = TRUE) {
   call <- plain_call(match.call())
-  weights <- eval(substitute(weights), data, environment(x))
-  tensor <- tensor_from_formula(x, data, weights)
+  tensor <- tensor_from_formula(x, data, substitute(weights))
   fit_tensor(tensor, matrices, prepare_options(options, list(...)), test, valid, init, checkpoint, resume, progress,
     keep_data, call)
 }

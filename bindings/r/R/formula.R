@@ -1,5 +1,6 @@
 # value ~ mode + mode + ..., where a mode is a column or an expression such as factor(user).
 parse_formula <- function(formula, data) {
+  check_data(data)
   right <- formula[[length(formula)]]
   response <- if (length(formula) == 3) formula[[2]] else NULL
   if (identical(right, quote(.))) {
@@ -39,9 +40,24 @@ term_name <- function(e) {
   if (length(variables) == 1) variables else deparse(e)[1]
 }
 
+check_data <- function(data) {
+  if (is.null(data) || is.list(data) || is.environment(data)) return()
+  bad_argument("data must be a data frame or a list of columns, but it is of class ", class(data)[1])
+}
+
+# The value of an expression in terms of columns of the data.
+evaluate_expression <- function(expression, data, environment) {
+  tryCatch(eval(expression, data, environment), error = function(condition) {
+    if (inherits(condition, "s3cmtf_error")) stop(condition)
+    bad_argument("cannot evaluate ", deparse(expression)[1], " in the data: ", conditionMessage(condition))
+  })
+}
+
+# `weights` is an expression.
 tensor_from_formula <- function(formula, data, weights) {
   spec <- parse_formula(formula, data)
-  columns <- lapply(spec$terms, eval, data, spec$environment)
-  values <- eval(spec$response, data, spec$environment)
+  columns <- lapply(spec$terms, evaluate_expression, data, spec$environment)
+  values <- evaluate_expression(spec$response, data, spec$environment)
+  weights <- evaluate_expression(weights, data, spec$environment)
   tensor_from_columns(columns, values, NULL, weights, spec)
 }

@@ -28,7 +28,7 @@ margin_legend <- function(texts, ...) {
 }
 
 plot.s3cmtf_clusters <- function(x, which = c("rows", "gap"), main = NULL, ...) {
-  which <- match.arg(which)
+  which <- check_choice(which)
   if (which == "gap") plot_gap(x, main, ...) else plot_rows(x, main, ...)
   invisible(x)
 }

@@ -1,8 +1,8 @@
 predict.s3cmtf <- function(object, newdata = NULL, interval = c("none", "prediction"), level = 0.9, deviation = FALSE,
                            quantiles = NULL, clip = NULL, unknown = c("mean", "NA", "error"), threads = 0, ...) {
   check_no_dots(...)
-  interval <- match.arg(interval)
-  unknown <- match.arg(unknown)
+  interval <- check_choice(interval)
+  unknown <- check_choice(unknown)
   if (interval == "prediction") {
     if (!is.numeric(level) || length(level) != 1 || is.na(level) || level <= 0 || level >= 1) {
       bad_argument("level must be a number above 0 and below 1")

@@ -74,7 +74,7 @@ frame_columns <- function(frame, data) {
     needed <- intersect(unlist(lapply(frame$spec$terms, all.vars)), frame$spec$columns)
     missing <- setdiff(needed, names(data))
     if (length(missing) > 0) bad_argument("the data has no column ", enumerate(missing))
-    return(lapply(frame$spec$terms, eval, data, frame$spec$environment))
+    return(lapply(frame$spec$terms, evaluate_expression, data, frame$spec$environment))
   }
   if (!is.null(names(data)) && all(frame$modes %in% names(data))) return(as.list(data)[frame$modes])
   if (length(data) < order || !is.null(names(data)) && any(frame$modes %in% names(data))) {
@@ -97,7 +97,7 @@ frame_values <- function(frame, data) {
   if (!is.null(frame$spec$response)) {
     missing <- setdiff(all.vars(frame$spec$response), names(data))
     if (length(missing) > 0) bad_argument("the data has no column ", enumerate(missing))
-    return(eval(frame$spec$response, data, frame$spec$environment))
+    return(evaluate_expression(frame$spec$response, data, frame$spec$environment))
   }
   others <- setdiff(names(data), frame$modes)
   if (length(others) == 0) bad_argument("the data has no column of values")

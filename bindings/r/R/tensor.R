@@ -69,8 +69,7 @@ checked_names <- function(names) {
 
 as_coo_tensor.formula <- function(x, data = NULL, weights = NULL, ...) {
   check_no_dots(...)
-  weights <- eval(substitute(weights), data, environment(x))
-  tensor_from_formula(x, data, weights)
+  tensor_from_formula(x, data, substitute(weights))
 }
 
 tensor_from_columns <- function(columns, values, dims, weights, spec = NULL) {

@@ -54,7 +54,7 @@ with_file <- function(tensor, use) {
 
 fix_coo <- function(tensor, path, keep = c("mean", "first", "last")) {
   check_tensor(tensor)
-  keep <- match.arg(keep)
+  keep <- check_choice(keep)
   check_string(path, "path")
   fix <- function(handle) .Call(r_coo_fix, handle, path, match(keep, c("mean", "first", "last")) - 1L)
   unlist(with_names(tensor$labels, data_stem(path), function() with_file(tensor, fix)))

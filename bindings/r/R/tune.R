@@ -3,8 +3,7 @@ s3cmtf_tune <- function(x, ...) UseMethod("s3cmtf_tune")
 s3cmtf_tune.formula <- function(x, data = NULL, matrices = NULL, weights = NULL, ..., valid = 0.1, ranges = NULL,
                                 trials = 200, rungs = 3, fit_threads = 1, options = NULL, checkpoint = NULL,
                                 resume = NULL, progress = getOption("s3cmtf.progress", interactive())) {
-  weights <- eval(substitute(weights), data, environment(x))
-  tensor <- tensor_from_formula(x, data, weights)
+  tensor <- tensor_from_formula(x, data, substitute(weights))
   tune_tensor(tensor, matrices, prepare_options(options, list(...)), valid, ranges, trials, rungs, fit_threads, checkpoint,
     resume, progress)
 }

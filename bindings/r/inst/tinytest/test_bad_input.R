@@ -68,6 +68,23 @@ expect_error(s3cmtf(rating ~ user + nosuch, ratings), pattern = "no column nosuc
 expect_error(s3cmtf(rating ~ user + user, ratings), pattern = "twice", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(s3cmtf(rating ~ user + film, ratings, 5), class = "s3cmtf_BAD_ARGUMENT")
 
+expect_error(s3cmtf(rating ~ user + film, data = 1:3), pattern = "class integer", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf_tune(rating ~ user + film, data = "ratings"), pattern = "class character", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(as_coo_tensor(rating ~ user, matrix(1, 2, 2)), pattern = "class matrix", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(rating ~ user + film, ratings, weights = nope), pattern = "nope", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf_tune(rating ~ user + film, ratings, weights = nope), pattern = "nope", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(as_coo_tensor(rating ~ user + film, ratings, weights = nope), pattern = "nope", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(rating ~ user + nofunction(film), ratings), pattern = "nofunction", class = "s3cmtf_BAD_ARGUMENT")
+
+# Choices.
+expect_error(coupled(matrix(1, 2, 2), kind = "foo"), pattern = "kind must be one of \"auto\"", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(model, interval = "confidence"), pattern = "\"prediction\"", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(model, unknown = NA), pattern = "unknown must be one of", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(evaluate(model, type = 1), pattern = "type must be one of", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(clusters(model, "user", space = c("rows", "gap")), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(fix_coo(as_coo_tensor(ratings), "x.coo", keep = "best"), class = "s3cmtf_BAD_ARGUMENT")
+expect_equal(coupled(matrix(1, 2, 2), kind = "obs")$kind, "observed")
+
 # Objects of other classes.
 expect_error(s3cmtf(sum), class = "s3cmtf_BAD_ARGUMENT")
 expect_error(s3cmtf(NULL), class = "s3cmtf_BAD_ARGUMENT")

@@ -59,5 +59,5 @@ expect_error(fit(list(genres)), pattern = "named by mode", class = "s3cmtf_BAD_A
 expect_error(fit(list(film = unname(rbind(genres, genres)))), pattern = "80 rows without names", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(coupled(array(1, c(2, 2, 2))), pattern = "2 modes", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(coupled(genres, weight = 0), class = "s3cmtf_BAD_ARGUMENT")
-expect_error(coupled("a", "b"), class = "error")
+expect_error(coupled("a", "b"), class = "s3cmtf_BAD_ARGUMENT")
 expect_error(fit(list(month = coupled(matrix(1, 6, 5), "graph"))), class = "s3cmtf_error")
