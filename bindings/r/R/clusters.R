@@ -45,14 +45,16 @@ label_matrices <- function(object, number, matrices) {
   Map(function(x, name) {
     part <- unclass(if (inherits(x, "s3cmtf_coupled")) x else coupled(x, kind = "full"))
     part$mode <- number
-    list(handle = matrix_handle(object, part, all_rows(object, number, part), name), columns = part$tensor$labels[[2]])
+    list(handle = matrix_handle(object, part, all_rows(object, number, part, name), name), columns = part$tensor$labels[[2]])
   }, matrices, names(matrices))
 }
 
 # Rows of a label matrix that the model does not have get indices beyond its rows.
-all_rows <- function(object, number, matrix) {
+all_rows <- function(object, number, matrix, name) {
   rows <- object$labels[[number]]
-  if (is.null(rows)) NULL else unique(c(rows, matrix$tensor$labels[[1]]))
+  if (is.null(rows)) return(NULL)
+  warn_unmatched(matrix$tensor$labels[[1]], rows, name, object$modes[number])
+  unique(c(rows, matrix$tensor$labels[[1]]))
 }
 
 # Two principal components of the factor rows, for plots. Columns have the strength of their concept, the root mean square of

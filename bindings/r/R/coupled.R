@@ -50,13 +50,23 @@ flatten_matrices <- function(frame, matrices) {
 # Labels of the modes with the rows that occur only in matrices appended.
 extended_labels <- function(frame, matrices) {
   labels <- frame$labels
-  for (matrix in matrices) {
-    n <- matrix$mode
+  for (name in names(matrices)) {
+    n <- matrices[[name]]$mode
     if (is.null(labels[[n]])) next
-    sides <- if (matrix$kind == "graph") 1:2 else 1
-    for (side in sides) labels[[n]] <- c(labels[[n]], setdiff(matrix$tensor$labels[[side]], labels[[n]]))
+    rows <- matrix_rows(matrices[[name]])
+    warn_unmatched(rows, frame$labels[[n]], name, frame$modes[n])
+    labels[[n]] <- c(labels[[n]], setdiff(rows, labels[[n]]))
   }
   labels
+}
+
+# Names of the rows of a matrix, and of the columns of a graph.
+matrix_rows <- function(matrix) unique(unlist(matrix$tensor$labels[if (matrix$kind == "graph") 1:2 else 1]))
+
+warn_unmatched <- function(rows, labels, name, mode) {
+  if (length(rows) == 0 || any(rows %in% labels)) return()
+  signal_note("warning", paste0("none of the ", length(rows), " rows of matrix ", name, " occur in mode ", mode, ", such as ",
+    enumerate(rows), "; the rows of the mode are such as ", enumerate(labels)))
 }
 
 # The handle of a matrix with the rows of the mode, whose names are `labels`.

@@ -45,6 +45,15 @@ expect_true("new" %in% rownames(factors(extended, "film")))
 cells <- data.frame(user = c("u1", "u2"), film = "new", month = 1)
 expect_true(diff(predict(extended, cells)) != 0)
 
+# A matrix of other rows.
+others <- genres
+rownames(others) <- paste("film", 1:40)
+expect_warning(fit(list(film = others)), "none of the 40 rows of matrix film occur in mode film", class = "s3cmtf_warning")
+graph <- matrix(1, 2, 2, dimnames = list(c("a", "b"), c("a", "b")))
+expect_warning(fit(list(film = coupled(graph, "graph", weight = 1))), "none of the 2 rows")
+expect_warning(clusters(reference, "film", k = 2, matrices = list(genre = others)), "none of the 40 rows of matrix genre")
+expect_silent(fit(list(film = coupled(rbind(others, genres[1, , drop = FALSE]), "full", weight = 1))))
+
 # Row names of a mode with row numbers.
 numbered <- fixture_ratings()
 rownames(genres) <- 1:40
