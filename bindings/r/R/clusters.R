@@ -5,12 +5,12 @@ clusters <- function(object, mode, k = NULL, max_k = NULL, space = c("prediction
   number <- mode_number(object, mode)
   space <- check_choice(space)
   described <- label_matrices(object, number, matrices)
-  optional <- function(x, name) if (is.null(x)) 0 else check_number(x, name, 1)
+  optional <- function(x, name) if (is.null(x)) 0 else check_count(x, name, 1)
   numbers <- c(
-    optional(k, "k"), optional(max_k, "max_k"), check_number(restarts, "restarts", 1),
-    check_number(references, "references", 1), check_number(curve_rows, "curve_rows", 1),
-    check_number(min_entries, "min_entries", 1), match(space, c("predictions", "columns")) - 1, check_number(n, "n", 1),
-    check_number(labels, "labels", 1), check_number(seed, "seed"), check_number(threads, "threads")
+    optional(k, "k"), optional(max_k, "max_k"), check_count(restarts, "restarts", 1),
+    check_count(references, "references", 1), check_count(curve_rows, "curve_rows", 1),
+    check_count(min_entries, "min_entries", 1), match(space, c("predictions", "columns")) - 1, check_count(n, "n", 1),
+    check_count(labels, "labels", 1), check_count(seed, "seed"), check_count(threads, "threads")
   )
   found <- .Call(r_clusters, object$handle, number, numbers, lapply(described, `[[`, "handle"))
   rows <- object$labels[[number]]

@@ -4,7 +4,7 @@ concepts <- function(object, mode, n = 10, min_entries = 1, given = list()) {
   queries <- given_rows(object, number, given)
   if (any(lengths(queries) > 1)) bad_argument("concepts are given for one row of a mode")
   modes <- which(lengths(queries) == 1)
-  found <- .Call(r_concepts, object$handle, number, check_number(n, "n", 1), check_number(min_entries, "min_entries", 1),
+  found <- .Call(r_concepts, object$handle, number, check_count(n, "n", 1), check_count(min_entries, "min_entries", 1),
     as.double(modes), as.double(unlist(queries[modes])))
   end <- function(x) factor(ifelse(x > 0, "largest", "smallest"), levels = c("largest", "smallest"))
   rows <- as.data.frame(found$rows)

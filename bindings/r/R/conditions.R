@@ -30,7 +30,24 @@ check_string <- function(x, name) {
 check_path_or_null <- function(x, name) if (is.null(x)) NULL else check_string(x, name)
 
 check_number <- function(x, name, min = 0) {
-  if (!is.numeric(x) || length(x) != 1 || is.na(x) || x < min) bad_argument(name, " must be one number, at least ", min)
+  if (!is.numeric(x) || length(x) != 1 || !is.finite(x) || x < min) {
+    bad_argument(name, " must be one finite number", if (is.finite(min)) paste0(", at least ", min))
+  }
+  as.double(x)
+}
+
+# Doubles above 2^53 are not exact integers.
+check_count <- function(x, name, min = 0) {
+  if (!is.numeric(x) || length(x) != 1 || is.na(x) || x < min || x > 2^53 || x != trunc(x)) {
+    bad_argument(name, " must be one whole number from ", min, " to 2^53")
+  }
+  as.double(x)
+}
+
+check_fraction <- function(x, name) {
+  if (!is.numeric(x) || length(x) != 1 || is.na(x) || x <= 0 || x >= 1) {
+    bad_argument(name, " must be one number above 0 and below 1")
+  }
   as.double(x)
 }
 

@@ -5,7 +5,7 @@ coupled <- function(x, kind = c("auto", "observed", "full", "sampled", "graph"),
   kind <- check_choice(kind)
   if (!is.null(weight) && check_number(weight, "weight") == 0) bad_argument("weight must be above 0")
   if (!is.null(penalty)) check_number(penalty, "penalty")
-  check_number(zeros, "zeros", 1)
+  check_count(zeros, "zeros", 1)
   # The cells of a dense matrix that are 0 are listed only if unlisted cells are not zeros.
   dense <- is.matrix(x) && kind %in% c("full", "sampled", "graph")
   # A data frame of two columns lists cells with the value 1.

@@ -2,7 +2,7 @@ evaluate <- function(object, data = NULL, type = c("errors", "binary", "distribu
                      n = 10, relevant = NULL, train = NULL, quantile = NULL, threads = 0) {
   check_model(object)
   type <- check_choice(type)
-  check_number(threads, "threads")
+  check_count(threads, "threads")
   entries <- if (is.null(data)) training_data(object)$handle else frame_tensor(object, data, "data")
   if (type == "ranking") {
     return(evaluate_ranking(object, entries, mode, by, n, relevant, train, quantile, threads))
@@ -22,8 +22,8 @@ evaluate_ranking <- function(object, entries, mode, by, n, relevant, train, quan
   seen <- if (is.null(train)) training_data(object)$handle else frame_tensor(object, train, "train")
   found <- .Call(
     r_evaluate_ranking, object$handle, entries, seen, mode_number(object, mode), mode_number(object, by, "by"),
-    check_number(n, "n", 1), if (is.null(relevant)) NA_real_ else check_number(relevant, "relevant", -Inf),
-    if (is.null(quantile)) 0 else check_number(quantile, "quantile"), threads
+    check_count(n, "n", 1), if (is.null(relevant)) NA_real_ else check_number(relevant, "relevant", -Inf),
+    if (is.null(quantile)) 0 else check_fraction(quantile, "quantile"), threads
   )
   metrics <- rbind(found$model, found$popularity)
   data.frame(order = c("model", "popularity"), lists = found$users, hit_rate = metrics[, 1], recall = metrics[, 2],

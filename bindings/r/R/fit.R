@@ -26,6 +26,7 @@ weighted_tensor <- function(tensor, weights) {
 }
 
 fit_tensor <- function(tensor, matrices, options, test, valid, init, checkpoint, resume, progress, keep_data, call) {
+  check_flag(keep_data, "keep_data")
   matrices <- flatten_matrices(tensor, matrices)
   frame <- tensor
   frame$labels <- extended_labels(tensor, matrices)
@@ -63,6 +64,9 @@ plain_call <- function(call) {
 # The rows of the model to start from are those of the new fit if its names begin in the same way.
 init_handle <- function(frame, init) {
   check_model(init)
+  if (length(init$modes) != length(frame$modes)) {
+    bad_argument("init has ", length(init$modes), " modes, but there are ", length(frame$modes))
+  }
   for (n in seq_along(frame$modes)) {
     old <- init$labels[[n]]
     if (!identical(old, head(frame$labels[[n]], length(old)))) {

@@ -1,6 +1,7 @@
 fold_in <- function(object, mode, newdata = NULL, matrices = NULL, replace = FALSE, threads = 0) {
   check_model(object)
   number <- mode_number(object, mode)
+  if (is.null(newdata) && length(matrices) == 0) bad_argument("give newdata or matrices, with the entries of the new rows")
   matrices <- fold_in_matrices(object, number, matrices)
   frame <- object
   if (!is.null(frame$labels[[number]])) {
@@ -12,7 +13,7 @@ fold_in <- function(object, mode, newdata = NULL, matrices = NULL, replace = FAL
   })
   tensor <- if (is.null(newdata)) NULL else frame_tensor(frame, newdata, "newdata")
   folded <- .Call(r_fold_in, object$handle, number, tensor, handles, match(names(matrices), names(object$columns)),
-    check_flag(replace, "replace"), check_number(threads, "threads"))
+    check_flag(replace, "replace"), check_count(threads, "threads"))
   result <- new_model(folded$handle, frame$modes, frame$labels, frame$spec, frame$columns)
   result$call <- object$call
   result$data <- object$data

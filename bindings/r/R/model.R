@@ -15,7 +15,8 @@ model_info <- function(x) .Call(r_model_info, x$handle)
 matrix_number <- function(model, matrix) {
   number <- if (is.character(matrix)) match(matrix, names(model$columns)) else matrix
   if (length(number) != 1 || is.na(number) || !number %in% seq_along(model$columns)) {
-    bad_argument("the model has no matrix ", matrix, "; its matrices are ", paste(names(model$columns), collapse = ", "))
+    known <- if (length(model$columns) > 0) paste0("its matrices are ", paste(names(model$columns), collapse = ", "))
+    bad_argument("the model has no matrix ", matrix, "; ", if (is.null(known)) "it has no matrices" else known)
   }
   as.integer(number)
 }

@@ -4,17 +4,17 @@ predict.s3cmtf <- function(object, newdata = NULL, interval = c("none", "predict
   interval <- check_choice(interval)
   unknown <- check_choice(unknown)
   if (interval == "prediction") {
-    if (!is.numeric(level) || length(level) != 1 || is.na(level) || level <= 0 || level >= 1) {
-      bad_argument("level must be a number above 0 and below 1")
-    }
+    check_fraction(level, "level")
     bounds <- c((1 - level) / 2, (1 + level) / 2)
   } else {
     bounds <- NULL
   }
-  if (!is.null(quantiles) && !is.numeric(quantiles)) bad_argument("quantiles must be numbers above 0 and below 1")
+  if (!is.null(quantiles) && !(is.numeric(quantiles) && isTRUE(all(quantiles > 0 & quantiles < 1)))) {
+    bad_argument("quantiles must be numbers above 0 and below 1")
+  }
   cells <- predict_cells(object, newdata, unknown)
   all <- as.double(c(bounds, quantiles))
-  found <- .Call(r_predict, object$handle, cells$cells, clip_code(clip), check_number(threads, "threads"),
+  found <- .Call(r_predict, object$handle, cells$cells, clip_code(clip), check_count(threads, "threads"),
     check_flag(deviation, "deviation"), all)
   if (length(cells$missing) > 0) found$fit[cells$missing] <- NA
   if (!deviation && length(all) == 0) return(found$fit)
@@ -34,7 +34,7 @@ clip_code <- function(clip) if (is.null(clip)) 0L else if (check_flag(clip, "cli
 # Cells as a handle or a list of indices, and the numbers of the cells whose prediction is NA.
 predict_cells <- function(object, newdata, unknown) {
   if (is.null(newdata)) return(list(cells = training_data(object)$handle, missing = integer()))
-  if (is.character(newdata)) newdata <- open_coo(newdata)
+  if (is.character(newdata) && !is.matrix(newdata)) newdata <- open_coo(newdata)
   if (inherits(newdata, "coo_tensor")) {
     if (unknown == "mean") return(list(cells = aligned_handle(object, newdata), missing = integer()))
     newdata <- lapply(as.data.frame(newdata)[seq_along(newdata$modes)], identity)

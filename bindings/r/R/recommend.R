@@ -2,14 +2,14 @@ recommend <- function(object, mode, given = list(), n = 10, exclude = TRUE, only
                       threads = 0) {
   check_model(object)
   number <- mode_number(object, mode)
-  check_number(n, "n", 1)
+  check_count(n, "n", 1)
   queries <- given_rows(object, number, given)
   by <- if (length(given) > 0) mode_number(object, names(given)[1]) else number
   excluded <- exclude_handle(object, exclude, length(given) > 0)
   candidates <- function(rows) if (is.null(rows)) NULL else as.double(find_rows(object, number, rows))
   found <- .Call(
-    r_recommend, object$handle, number, queries, n, if (is.null(quantile)) 0 else check_number(quantile, "quantile"),
-    excluded, by, candidates(only), candidates(not), check_number(threads, "threads")
+    r_recommend, object$handle, number, queries, n, if (is.null(quantile)) 0 else check_fraction(quantile, "quantile"),
+    excluded, by, candidates(only), candidates(not), check_count(threads, "threads")
   )
   query <- rep(seq_along(found$counts), found$counts)
   columns <- lapply(which(!vapply(queries, is.null, NA)), function(m) name_rows(object$labels[[m]], queries[[m]])[query])
@@ -34,7 +34,7 @@ given_rows <- function(object, number, given) {
     if (!length(given[[name]]) %in% c(1, count)) {
       bad_argument("mode ", name, " has ", length(given[[name]]), " given rows, another mode has ", count)
     }
-    queries[[m]] <- rep_len(find_rows(object, m, given[[name]]), count)
+    queries[[m]] <- rep_len(find_fitted_rows(object, m, given[[name]]), count)
   }
   queries
 }
@@ -52,8 +52,8 @@ similar <- function(object, mode, rows, n = 10, threads = 0) {
   check_model(object)
   number <- mode_number(object, mode)
   labels <- object$labels[[number]]
-  indices <- find_rows(object, number, rows)
-  found <- .Call(r_similar, object$handle, number, indices, check_number(n, "n", 1), check_number(threads, "threads"))
+  indices <- find_fitted_rows(object, number, rows)
+  found <- .Call(r_similar, object$handle, number, indices, check_count(n, "n", 1), check_count(threads, "threads"))
   query <- rep(seq_along(found$counts), found$counts)
   columns <- list(name_rows(labels, indices)[query], rank = sequence(found$counts), similar = name_rows(labels, found$rows),
     cosine = found$scores)

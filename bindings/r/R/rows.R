@@ -31,13 +31,31 @@ match_rows <- function(x, labels, mode, unknown) {
   matched
 }
 
-# Indices of rows that must exist.
+# Indices of rows that must have a name, or be in the range of row numbers.
 find_rows <- function(frame, number, rows) {
   mode <- frame$modes[number]
   found <- match_rows(rows, frame$labels[[number]], mode, 0L)
   if (anyNA(found)) bad_argument("a row of mode ", mode, " is NA")
-  if (any(found == 0) && !is.null(frame$labels[[number]])) {
+  if (is.null(frame$labels[[number]])) {
+    size <- model_info(frame)$modes$dim[number]
+    wrong <- which(found < 1 | found > size | found != trunc(found))
+    if (length(wrong) > 0) {
+      bad_argument("mode ", mode, " has no row ", enumerate(unique(rows[wrong])), "; its rows are numbered from 1 to ",
+        format(size, scientific = FALSE))
+    }
+  } else if (any(found == 0)) {
     bad_argument("mode ", mode, " has no row ", enumerate(unique(as.character(rows)[found == 0])))
+  }
+  found
+}
+
+# The same for rows that need a factor row: levels without entries after all others are beyond the model.
+find_fitted_rows <- function(frame, number, rows) {
+  found <- find_rows(frame, number, rows)
+  absent <- found > model_info(frame)$modes$dim[number]
+  if (any(absent)) {
+    bad_argument("row ", enumerate(unique(as.character(rows)[absent])), " of mode ", frame$modes[number],
+      " has no entries, so that the model does not have it")
   }
   found
 }

@@ -103,7 +103,9 @@ new_coo <- function(indices, values, dims = NULL, weights = NULL, base = 1L) {
     if (!is.numeric(weights)) bad_argument("weights are of class ", class(weights)[1], "; they must be numbers")
     weights <- as.double(weights)
   }
-  if (!is.null(dims) && !is.numeric(dims)) bad_argument("dims must be numbers")
+  if (!is.null(dims) && !(is.numeric(dims) && isTRUE(all(dims >= 0 & dims <= 2^32 & dims == trunc(dims))))) {
+    bad_argument("dims must be whole numbers from 0 to 2^32")
+  }
   .Call(r_coo_new, indices, base, values, dims, weights)
 }
 

@@ -69,7 +69,7 @@ split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per 
   check_string(prefix, "prefix")
   check_number(test, "test")
   check_number(valid, "valid")
-  check_number(seed, "seed")
+  check_count(seed, "seed")
   split <- function(handle) .Call(r_coo_split, handle, prefix, test, valid, seed, latest)
   with_names(tensor$labels, prefix, function() with_file(tensor, split))
   parts <- c("train", if (test > 0) "test", if (valid > 0) "valid")

@@ -22,10 +22,10 @@ tune_tensor <- function(tensor, matrices, options, valid, ranges, trials, rungs,
   frame$labels <- extended_labels(tensor, matrices)
   prepared <- prepare_matrices(frame, matrices, frame$labels)
   if (length(ranges) > 0 && is.null(names(ranges))) bad_argument("ranges are given by name, such as list(rank = c(8, 16))")
-  fraction <- if (is.numeric(valid)) check_number(valid, "valid") else 0
+  fraction <- if (is.numeric(valid)) check_fraction(valid, "valid") else 0
   entries <- if (is.numeric(valid)) NULL else frame_tensor(frame, valid, "valid")
   size <- list(
-    check_number(trials, "trials", 1), check_number(rungs, "rungs", 1), check_number(fit_threads, "fit_threads", 1), fraction
+    check_count(trials, "trials", 1), check_count(rungs, "rungs", 1), check_count(fit_threads, "fit_threads", 1), fraction
   )
   reporter <- tune_reporter(progress)
   on.exit(reporter$finish())

@@ -62,6 +62,25 @@ expect_error(coo_tensor(1:2, 1:2, dims = c(-1, 2)), class = "s3cmtf_BAD_ARGUMENT
 expect_error(open_coo(NA_character_), class = "s3cmtf_BAD_ARGUMENT")
 expect_error(open_coo(c("a", "b")), class = "s3cmtf_BAD_ARGUMENT")
 
+# Messages name the argument.
+expect_error(recommend(model, "user", n = 2.5), pattern = "n must be one whole number", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(model, "user", n = Inf), pattern = "n must be one whole number", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(model, ratings, threads = 1.5), pattern = "threads must be", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(model, ratings, quantiles = c(0.5, NA)), pattern = "quantiles must be", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(model, matrix("a", 1, 3)), pattern = "no names", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coupled(matrix(1, 2, 2), weight = Inf), pattern = "weight must be one finite number", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coupled(matrix(1, 2, 2), penalty = -1), pattern = "penalty must be one finite number", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coupled(matrix(1, 2, 2), zeros = 1.5), pattern = "zeros must be one whole number", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(clusters(model, "user", k = 1.5), pattern = "k must be one whole number", class = "s3cmtf_BAD_ARGUMENT")
+for (dims in list(c(1.5, 2), c(NA, 2), c(Inf, 2))) {
+  expect_error(coo_tensor(1, 1, dims = dims), pattern = "dims must be whole numbers", class = "s3cmtf_BAD_ARGUMENT")
+}
+expect_error(s3cmtf_tune(rating ~ user + film, ratings, valid = 2), pattern = "valid must be", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(fold_in(model, "user"), pattern = "newdata or matrices", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(fold_in(model, "user", matrices = list(user = 1)), pattern = "it has no matrices", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(rating ~ user + film, ratings, init = model), pattern = "init has 3 modes", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(rating ~ user + film, ratings, keep_data = 1), pattern = "keep_data must be", class = "s3cmtf_BAD_ARGUMENT")
+
 # Formulas.
 expect_error(s3cmtf(rating ~ user * film, ratings), pattern = "separated by \\+", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(s3cmtf(rating ~ user + nosuch, ratings), pattern = "no column nosuch", class = "s3cmtf_BAD_ARGUMENT")

@@ -32,6 +32,17 @@ expect_equal(names(found), c("film", "rank", "similar", "cosine"))
 expect_true(all((number(found$film) + number(found$similar)) %% 2 == 0))
 expect_error(similar(model, "film", "f99"), class = "s3cmtf_BAD_ARGUMENT")
 
+# Rows are counted from 1 in messages too.
+numbered <- small_fit()
+expect_error(similar(numbered, "film", 41), pattern = "no row 41; its rows are numbered from 1 to 40", class = "s3cmtf_BAD_ARGUMENT")
+for (row in list(0, -1, 1.5, 1e12)) expect_error(similar(numbered, "film", row), pattern = "no row", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(numbered, "film", list(user = 0)), pattern = "from 1 to 60", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(numbered, "film", list(user = 1), only = 99), pattern = "no row 99", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(concepts(numbered, "film", given = list(user = 99)), pattern = "no row 99", class = "s3cmtf_BAD_ARGUMENT")
+unused <- suppressMessages(small_fit(data = transform(fixture_ratings(), film = factor(film, levels = 1:41))))
+expect_error(similar(unused, "film", "41"), pattern = "row 41 of mode film has no entries", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(recommend(model, "film", list(user = "u1"), quantile = 2), pattern = "quantile must be", class = "s3cmtf_BAD_ARGUMENT")
+
 metrics <- evaluate(model, ratings, type = "ranking", mode = "film", by = "user", train = ratings[0:1, ], relevant = 4)
 expect_equal(metrics$order, c("model", "popularity"))
 expect_true(metrics$hit_rate[1] > metrics$hit_rate[2])
