@@ -74,18 +74,37 @@ beyond <- function(labels) length(labels) + 1L
 # One index vector per mode for the rows of `data`.
 frame_indices <- function(frame, data) {
   columns <- frame_columns(frame, data)
+  for (n in attr(columns, "by_position")) check_some_known(frame, n, columns[[n]])
   indices <- Map(function(x, labels, mode) match_rows(x, labels, mode, beyond(labels)), columns, frame$labels, frame$modes)
   names(indices) <- frame$modes
   indices
 }
 
+# Modes of files, arrays and models of other programs have no names of their own.
+has_default_name <- function(frame) {
+  if (is.null(frame$spec)) frame$modes == paste0("mode", seq_along(frame$modes)) else rep(FALSE, length(frame$modes))
+}
+
+# Rows that were matched by the position of their mode: if none has a name of the mode, they are probably those of another.
+check_some_known <- function(frame, n, rows) {
+  labels <- frame$labels[[n]]
+  given <- unique(if (is.factor(rows)) levels(rows)[rows] else as.character(rows))
+  given <- given[!is.na(given)]
+  if (length(labels) == 0 || length(given) == 0 || any(given %in% labels)) return()
+  bad_argument("none of the ", length(given), " labels of mode ", frame$modes[n], " occur in the model; they are ",
+    enumerate(given), ", but its rows are such as ", enumerate(labels), ". Columns without the names of modes are taken in ",
+    "the order of the modes")
+}
+
+# A vector per mode. The attribute "by_position" has the modes whose columns have other names.
 frame_columns <- function(frame, data) {
   order <- length(frame$modes)
   if (is.matrix(data)) {
     if (ncol(data) != order) {
       bad_argument("the matrix of cells has ", ncol(data), " columns, but there are ", order, " modes")
     }
-    return(lapply(seq_len(order), function(n) data[, n]))
+    columns <- if (all(frame$modes %in% colnames(data))) frame$modes else seq_len(order)
+    return(lapply(columns, function(n) data[, n]))
   }
   if (!is.list(data)) bad_argument("cells are given as a data frame, a list, a matrix of indices or a coo_tensor")
   if (!is.null(frame$spec) && !is.null(names(data))) {
@@ -94,11 +113,16 @@ frame_columns <- function(frame, data) {
     if (length(missing) > 0) bad_argument("the data has no column ", enumerate(missing))
     return(lapply(frame$spec$terms, evaluate_expression, data, frame$spec$environment))
   }
-  if (!is.null(names(data)) && all(frame$modes %in% names(data))) return(as.list(data)[frame$modes])
-  if (length(data) < order || !is.null(names(data)) && any(frame$modes %in% names(data))) {
-    bad_argument("the data has no column ", enumerate(setdiff(frame$modes, names(data))))
+  if (is.null(names(data))) {
+    if (length(data) < order) bad_argument("the list of cells has ", length(data), " vectors, but there are ", order, " modes")
+    return(data[seq_len(order)])
   }
-  as.list(data)[seq_len(order)]
+  # A mode without a name of its own has the column at its place, unless another mode has it by name.
+  places <- match(frame$modes, names(data))
+  unnamed <- which(is.na(places) & has_default_name(frame))
+  places[unnamed] <- ifelse(unnamed <= length(data) & !unnamed %in% places, unnamed, NA)
+  if (anyNA(places)) bad_argument("the data has no column ", enumerate(frame$modes[is.na(places)]))
+  structure(as.list(data)[places], by_position = unnamed)
 }
 
 # A handle of entries whose rows are those of `frame`: for tests, validation and evaluation.
@@ -132,6 +156,7 @@ aligned_handle <- function(frame, tensor) {
   indices <- lapply(seq_along(frame$modes), function(n) {
     index <- .Call(r_coo_indices, tensor$handle, n)
     if (same[n] || is.null(tensor$labels[[n]])) return(index)
+    if (tensor$modes[n] != frame$modes[n]) check_some_known(frame, n, tensor$labels[[n]])
     match_rows(tensor$labels[[n]][index], frame$labels[[n]], frame$modes[n], beyond(frame$labels[[n]]))
   })
   names(indices) <- frame$modes

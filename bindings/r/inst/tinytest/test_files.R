@@ -59,3 +59,9 @@ bytes[length(bytes) - 5] <- xor(bytes[length(bytes) - 5], as.raw(1))
 writeBin(bytes, damaged)
 expect_error(open_coo(damaged), class = "s3cmtf_BAD_FILE")
 expect_error(open_coo(scratch("none.coo")), pattern = "no such file", class = "s3cmtf_BAD_FILE")
+
+# Modes of files have numbers as names.
+genres <- fixture_matrix()
+rownames(genres) <- paste0("f", 1:40)
+model <- s3cmtf(path, list(mode2 = coupled(genres, "full", weight = 1)), rank = 2, epochs = 2)
+expect_equal(names(recommend(model, "mode2", list(mode1 = "u3"), n = 4)), c("mode1", "rank", "mode2", "score"))

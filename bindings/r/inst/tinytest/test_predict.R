@@ -15,6 +15,13 @@ expect_equal(predict(model, ratings[0, ]), numeric())
 expect_true(all(predict(model, ratings, clip = TRUE) <= 5))
 expect_true(any(predict(model, ratings, clip = FALSE) > 5))
 
+# Columns have the names of modes, which a model of a tensor has as well.
+of_tensor <- s3cmtf(as_coo_tensor(ratings), rank = 4, epochs = 20)
+expect_equal(predict(of_tensor, ratings[4:1]), predictions)
+numbers <- as.matrix(fixture_ratings()[1:3])
+expect_equal(predict(small_fit(), numbers[, 3:1]), predict(small_fit(), unname(numbers)))
+expect_error(predict(of_tensor, setNames(ratings, c("a", "b", "c", "d"))), pattern = "no column user, film, month", class = "s3cmtf_BAD_ARGUMENT")
+
 # The prediction of the model's own numbers.
 parts <- coef(model)
 cell <- ratings[17, ]

@@ -20,6 +20,15 @@ bare <- load_model(path)
 expect_equal(bare$modes, c("mode1", "mode2", "mode3"))
 expect_equal(rownames(factors(bare, 2)), rownames(factors(model, "film")))
 expect_equal(predict(bare, ratings[1:3]), predict(model, ratings))
+# Modes without names of their own are columns by position, whose rows must be those of the model.
+swapped <- ratings[c("film", "user", "month", "rating")]
+expect_error(predict(bare, swapped), pattern = "none of the 40 labels of mode mode1 occur in the model", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(evaluate(bare, swapped), pattern = "none of the 40 labels of mode mode1", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(evaluate(bare, as_coo_tensor(swapped)), pattern = "none of the 40 labels of mode mode1", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(bare, ratings[1:2]), pattern = "no column mode3", class = "s3cmtf_BAD_ARGUMENT")
+expect_equal(predict(bare, setNames(swapped[c(3, 2, 1)], c("mode3", "mode1", "mode2"))), predict(model, ratings))
+expect_equal(length(predict(bare, list("nobody", "f1", 1L))), 1)
+expect_equal(fold_in(bare, 1, data.frame(user = "new", film = c("f1", "f2"), month = 1L, rating = 4))$added, 1)
 # Names do not outlive the model that they belong to, and keep backslashes.
 expect_true(file.exists(paste0(path, ".mode2.tsv")))
 other <- scratch("other.s3m")
@@ -53,7 +62,11 @@ expect_equal(names(renamed$columns), "film")
 # The title of the column of names may be the name of the mode.
 unlink(paste0(path, ".rds"))
 writeLines(c("index\tfilm", lines[-1]), paste0(path, ".mode2.tsv"))
-expect_equal(load_model(path)$modes, c("mode1", "film", "mode3"))
+titled <- load_model(path)
+expect_equal(titled$modes, c("mode1", "film", "mode3"))
+expect_equal(predict(titled, ratings), predict(model, ratings))
+expect_error(predict(titled, swapped), pattern = "no column mode1", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(titled, setNames(ratings, c("user", "song", "month", "rating"))), pattern = "no column film", class = "s3cmtf_BAD_ARGUMENT")
 # Names of a data file are not those of modes that the model has without names.
 writeLines(c("index\tname", "1\tJan"), sub("s3m$", "mode3.tsv", path))
 save_model(model, path)
