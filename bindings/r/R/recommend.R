@@ -40,7 +40,7 @@ given_rows <- function(object, number, given) {
 }
 
 exclude_handle <- function(object, exclude, has_query) {
-  if (identical(exclude, FALSE) || !has_query) return(NULL)
+  if (identical(exclude, FALSE) || !has_query || is.data.frame(exclude) && nrow(exclude) == 0) return(NULL)
   if (!isTRUE(exclude)) return(frame_tensor(object, exclude, "exclude"))
   if (is.null(object$data)) {
     bad_argument("the model has no training data; give exclude, the entries whose rows are left out, or exclude = FALSE")

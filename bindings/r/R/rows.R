@@ -130,6 +130,7 @@ frame_tensor <- function(frame, data, argument) {
   if (is.character(data)) data <- open_coo(data)
   if (inherits(data, "coo_tensor")) return(aligned_handle(frame, data))
   if (!is.data.frame(data)) bad_argument(argument, " must be a data frame, a coo_tensor or a path")
+  if (nrow(data) == 0) bad_argument(argument, " has no entries")
   values <- frame_values(frame, data)
   indices <- frame_indices(frame, data)
   new_coo(indices, numeric_values(values))

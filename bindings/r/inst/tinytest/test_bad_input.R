@@ -52,6 +52,7 @@ expect_error(predict(model, 1:3), class = "s3cmtf_BAD_ARGUMENT")
 expect_error(predict(model, coo_tensor(1:2, 1:2)), pattern = "2 modes", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(predict(model, ratings, nosuch = 1), pattern = "nosuch", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(evaluate(model, 1), class = "s3cmtf_BAD_ARGUMENT")
+expect_error(evaluate(model, ratings[0, ]), pattern = "data has no entries", class = "s3cmtf_BAD_ARGUMENT")
 
 expect_error(as_coo_tensor(matrix(1, 2, 2, dimnames = list(c("a", "a"), NULL))), pattern = "named a", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(as_coo_tensor(matrix(1, 2, 2, dimnames = list(c("a", NA), NULL))), class = "s3cmtf_BAD_ARGUMENT")

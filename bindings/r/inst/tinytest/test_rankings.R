@@ -14,6 +14,7 @@ seen <- ratings$film[ratings$user == "u1"]
 expect_false(any(lists$film[1:3] %in% seen))
 expect_true(any(recommend(model, "film", list(user = "u1"), n = 40, exclude = FALSE)$film %in% seen))
 expect_equal(nrow(recommend(model, "film", list(user = "u1"), n = 40, exclude = ratings)), 40 - length(unique(seen)))
+expect_equal(nrow(recommend(model, "film", list(user = "u1"), n = 40, exclude = ratings[0, ])), 40)
 best <- recommend(model, "film", list(user = "u1", month = 2), exclude = FALSE, n = 1)
 expect_equal(best$score, predict(model, best[c("user", "film", "month")], clip = FALSE), tolerance = 1e-5)
 expect_equal(sort(recommend(model, "film", list(user = "u1"), only = c("f1", "f2"), exclude = FALSE)$film), c("f1", "f2"))
