@@ -63,20 +63,15 @@ end
     save(model, path)
 
 Writes a tensor to a binary `.coo` file, with values of `type` (`Float32` or `Float64`; by default their own), or a model to a
-file. The file appears complete or not at all. Names of rows are written beside it, as `ratings.mode1.tsv` beside `ratings.coo` and
+file. The files appear complete or not at all. Names of rows are written beside it, as `ratings.mode1.tsv` beside `ratings.coo` and
 `films.s3m.mode1.tsv` beside `films.s3m`. Those of a model that is replaced are removed.
 """
 function save(tensor::Tensor, path::AbstractString; type=nothing)
     code = type === nothing ? Int32(0) : type_code(type)
-    use(coo -> s3cmtf_coo_write(coo, path, code, C_NULL), tensor.handle)
-    write_labels(tensor, splitext(path)[1])
-    return path
-end
-
-function write_labels(object, stem)
-    for (mode, labels) in enumerate(object.labels)
-        labels === nothing || write_labels(labels, stem, mode)
+    write_with_names(names_beside(tensor, splitext(path)[1])) do
+        use(coo -> s3cmtf_coo_write(coo, path, code, C_NULL), tensor.handle)
     end
+    return path
 end
 
 const keep_codes = (mean=S3CMTF_KEEP_MEAN, first=S3CMTF_KEEP_FIRST, last=S3CMTF_KEEP_LAST)

@@ -24,8 +24,13 @@ end
 Base.copy(labels::Labels) = Labels(copy(labels.names), copy(labels.rows))
 Base.length(labels::Labels) = length(labels.names)
 
+"Throws if a name cannot be written to a file: the library reads UTF-8 text, whose end a NUL character is."
+check_name(name) = isvalid(name) && !('\0' in name) ||
+    throw(ArgumentError("the name $(repr(name)) is not UTF-8 text without a NUL character"))
+
 "Returns the row of a name, which is added if it is new."
 row!(labels::Labels, name::AbstractString) = get!(labels.rows, name) do
+    check_name(name)
     push!(labels.names, name)
     length(labels.names)
 end
@@ -52,25 +57,6 @@ function find_row(labels::Labels, name, mode)
     hint = isempty(near) ? "" : "; similar names are $(join(repr.(near), ", "))"
     throw(ArgumentError("mode $mode has no row $(repr(string(name)))$hint"))
 end
-
-# As the library writes and reads names: tab, line ends and backslash are escaped.
-escape(name) = replace(replace(replace(replace(name, '\\' => "\\\\"), '\t' => "\\t"), '\n' => "\\n"), '\r' => "\\r")
-
-"Writes the names of a mode to the file `stem.mode1.tsv`, for mode 1."
-function write_labels(labels::Labels, stem::AbstractString, mode::Integer)
-    beside = names_file(stem, mode)
-    temporary = beside * ".tmp"
-    open(temporary, "w") do io
-        println(io, "index\tname")
-        for (row, name) in enumerate(labels.names)
-            isempty(name) || println(io, row, '\t', escape(name))
-        end
-    end
-    mv(temporary, beside; force=true)
-    return beside
-end
-
-names_file(stem, mode) = string(stem, ".mode", mode, ".tsv")
 
 "Reads the names of a mode beside the file `path`; `nothing` if there is no such file."
 function read_labels(path::AbstractString, mode::Integer)

@@ -26,11 +26,12 @@ function load(path::AbstractString; mapped=true)
 end
 
 function save(model::Model, path::AbstractString)
-    use(pointer -> s3cmtf_model_save(pointer, path), model.handle)
-    for (mode, labels) in enumerate(model.labels)
-        labels === nothing && rm(names_file(path, mode); force=true)
+    write_with_names(names_beside(model, path)) do
+        use(pointer -> s3cmtf_model_save(pointer, path), model.handle)
+        for (mode, labels) in enumerate(model.labels)
+            labels === nothing && rm(names_file(path, mode); force=true)
+        end
     end
-    write_labels(model, path)
     return path
 end
 

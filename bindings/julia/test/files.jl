@@ -1,4 +1,21 @@
 # Binary and text files.
+
+"Calls `f` while no file can become longer than `bytes`, as on a full disk."
+function with_file_limit(f, bytes)
+    limit_of_files, signal = 1, 25
+    old = Ref((UInt64(0), UInt64(0)))
+    ccall(:getrlimit, Cint, (Cint, Ptr{Cvoid}), limit_of_files, old)
+    # The signal of a write beyond the limit would end the process.
+    handler = ccall(:signal, Ptr{Cvoid}, (Cint, Ptr{Cvoid}), signal, Ptr{Cvoid}(1))
+    ccall(:setrlimit, Cint, (Cint, Ptr{Cvoid}), limit_of_files, Ref((UInt64(bytes), old[][2])))
+    try
+        return f()
+    finally
+        ccall(:setrlimit, Cint, (Cint, Ptr{Cvoid}), limit_of_files, old)
+        ccall(:signal, Ptr{Cvoid}, (Cint, Ptr{Cvoid}), signal, handler)
+    end
+end
+
 mktempdir() do folder
     path = joinpath(folder, "ratings.coo")
     save(ratings(), path)
@@ -28,6 +45,32 @@ mktempdir() do folder
         # Names do not outlive the model that they belong to.
         save(quick_fit(), model)
         @test labels(load(model), 2) === nothing
+    end
+
+    @testset "names that cannot be written" begin
+        named = quick_fit(Tensor(ratings_table))
+        # Before the model: the old file stays, and no temporary file is left.
+        mktempdir() do other
+            model = joinpath(other, "films.s3m")
+            save(quick_fit(; rank=3), model)
+            old = read(model)
+            mkdir(model * ".mode3.tsv")
+            failure = thrown(() -> save(named, model))
+            @test failure isa S3CMTFError && occursin("films.s3m.mode3.tsv", failure.message)
+            @test old == read(model) && readdir(other) == ["films.s3m", "films.s3m.mode3.tsv"]
+            @test thrown(() -> save(Tensor(ratings_table), joinpath(other, "absent", "x.coo"))) isa S3CMTFError
+        end
+        Sys.islinux() && mktempdir() do other
+            long = Tensor((film=string.("film ", repeat("x", 100), 1:2000), month=ones(Int, 2000), value=ones(2000)))
+            target = joinpath(other, "long.coo")
+            failure = with_file_limit(() -> thrown(() -> save(long, target)), 20_000)
+            @test failure isa S3CMTFError && occursin("long.mode1.tsv", failure.message) && isempty(readdir(other))
+            save(long, target)
+            @test labels(Tensor(target), 1) == labels(long, :film)
+        end
+        for bad in ("\xff\xfe", "nul\0")
+            @test occursin("is not UTF-8", message(() -> Tensor((film=[bad], month=[1], value=[1.0]))))
+        end
     end
 
     @testset "text" begin
