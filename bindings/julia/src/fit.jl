@@ -27,13 +27,33 @@ end
 # The library allows only one thread at a time to take the model.
 use(f, run::FitProgress) = lock(() -> use(f, run.handle), run.lock)
 
-"Entries in any form; a table has the columns and names of `like`, a problem or model."
-function entries_like(data, like)
-    tensor = is_table_of_entries(data) ? Tensor(data; like=like) : Tensor(data)
+"""
+Entries in any form; a table has the columns and names of `like`, a problem or model. All rows of `new_mode` may be unknown.
+"""
+function entries_like(data, like; new_mode=0)
+    is_new_table = is_table_of_entries(data)
+    tensor = is_new_table ? Tensor(data; like=like) : Tensor(data)
     ndims(tensor) == length(like.modes) ||
         throw(DimensionMismatch("the entries have $(ndims(tensor)) modes; $(length(like.modes)) are needed"))
+    is_new_table &&
+        check_columns_of_modes([indices(tensor, mode) for mode in 1:ndims(tensor)], tensor.labels, tensor.modes, like; new_mode=new_mode)
     foreach(mode -> check_labels(tensor.labels[mode], like.labels[mode], like.modes[mode]), 1:ndims(tensor))
     return tensor
+end
+
+"""
+Throws if columns of a table do not fit the modes of `like`: names for a mode that has none, or, in a column that was found by its
+order, only unknown names.
+"""
+function check_columns_of_modes(rows, labels, names, like; new_mode=0)
+    for (mode, known) in enumerate(like.labels)
+        labels[mode] === nothing && continue
+        known === nothing && throw(ArgumentError(
+            "column $(names[mode]) has names of rows, but the rows of mode $(like.modes[mode]) are numbers; give their numbers"))
+        (names[mode] === like.modes[mode] || mode == new_mode || isempty(rows[mode])) && continue
+        any(<=(length(known)), rows[mode]) || throw(ArgumentError("none of the $(length(labels[mode]) - length(known)) names in column " *
+            "$(names[mode]) occur in mode $(like.modes[mode]); the columns of modes without a name are found by their order"))
+    end
 end
 
 "Throws if the same names stand for different rows."

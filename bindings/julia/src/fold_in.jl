@@ -14,7 +14,7 @@ function fold_in(model::Model, mode; tensor=nothing, matrices=(), replace=false,
     number = mode_number(model, mode)
     labels = copy(model.labels)
     if tensor !== nothing
-        tensor = entries_like(tensor, model)
+        tensor = entries_like(tensor, model; new_mode=number)
         tensor.labels[number] === nothing || (labels[number] = tensor.labels[number])
     end
     parts = map(part -> matrix_part(model, number, labels, part...), matrices isa Union{Pair,Tuple{Integer,Any,Any}} ? [matrices] : collect(matrices))

@@ -16,18 +16,22 @@ end
 """
     load(path; mapped=true)
 
-Reads a model file, or the model in a checkpoint, and the names of rows beside it.
+Reads a model file, or the model in a checkpoint, and the names of modes and of rows beside it.
 """
 function load(path::AbstractString; mapped=true)
     handle = create(output -> s3cmtf_model_load(path, mapped ? S3CMTF_OPEN_MAPPED : S3CMTF_OPEN_PRIVATE, output), s3cmtf_model)
     info = model_info(handle)
     labels = ModeLabels[read_labels(path, mode) for mode in 1:Int(info.order)]
-    return Model(handle, default_modes(info.order), labels, fill!(Vector{ModeLabels}(undef, info.matrices), nothing))
+    return Model(handle, read_modes(path, Int(info.order)), labels, fill!(Vector{ModeLabels}(undef, info.matrices), nothing))
 end
 
 function save(model::Model, path::AbstractString)
-    write_with_names(names_beside(model, path)) do
+    modes = written_modes(model.modes)
+    has_modes = !all(isempty, modes)
+    files = has_modes ? [names_beside(model, path); modes_file(path) => modes] : names_beside(model, path)
+    write_with_names(files) do
         use(pointer -> s3cmtf_model_save(pointer, path), model.handle)
+        has_modes || rm(modes_file(path); force=true)
         for (mode, labels) in enumerate(model.labels)
             labels === nothing && rm(names_file(path, mode); force=true)
         end

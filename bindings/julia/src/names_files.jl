@@ -1,6 +1,7 @@
 # Files with names of rows, which are written beside tensors and models.
 
 names_file(stem, mode) = string(stem, ".mode", mode, ".tsv")
+modes_file(model) = string(model, ".modes.tsv")
 
 # As the library writes and reads names: tab, line ends and backslash are escaped.
 escape(name) = replace(replace(replace(replace(name, '\\' => "\\\\"), '\t' => "\\t"), '\n' => "\\n"), '\r' => "\\r")
@@ -57,6 +58,18 @@ function write_with_names(write_data, files)
         foreach(discard, staged)
     end
 end
+
+"Reads the names of the modes beside a model file; modes without a name have the default."
+function read_modes(path::AbstractString, order::Int)
+    modes, file = default_modes(order), modes_file(path)
+    names = isfile(file) ? row_names(file) : String[]
+    # Another model may have replaced the one that the names belong to.
+    length(names) > order && return modes
+    return [isempty(get(names, mode, "")) ? modes[mode] : Symbol(names[mode]) for mode in 1:order]
+end
+
+"The names of modes for their file: empty for those without a name."
+written_modes(modes) = [name === default_mode(mode) ? "" : string(name) for (mode, name) in enumerate(modes)]
 
 "Pairs of a path and the names of the rows of a mode, of all modes that have names."
 names_beside(object, stem) = [names_file(stem, mode) => labels.names for (mode, labels) in enumerate(object.labels) if labels !== nothing]

@@ -48,13 +48,13 @@ function predict(model::Model, cells; options...)
     end
 end
 
-"Row numbers in the index columns of a table: those with the names of the modes, or all if there are as many as modes."
+"Row numbers in the index columns of a table."
 function table_cells(model::Model, object)
     table = column_table(object)
-    names = all(name -> name in table.names, model.modes) ? model.modes : table.names
-    length(names) == ndims(model) || throw(ArgumentError("the table has the columns $(join(table.names, ", ")); those of the cells are " *
-        join(model.modes, ", ")))
-    return first(table_rows(table, names, (), model))
+    names = mode_columns(table, table.names, model.modes)
+    rows, labels = table_rows(table, names, (), model)
+    check_columns_of_modes(rows, labels, names, model)
+    return rows
 end
 
 "Allocates the outputs, calls `run(predictions, request)` and returns them."

@@ -42,10 +42,36 @@ end
 
 column_name(table::ColumnTable, name) = name isa Integer ? table.names[name] : Symbol(name)
 
+"The value column that is not named: `value`, or the last column that is not one of `others`."
+function default_value(table::ColumnTable, others)
+    :value in table.names && return :value
+    place = findlast(name -> !(name in others), table.names)
+    place === nothing && throw(ArgumentError("the table has no value column; its columns are $(join(table.names, ", "))"))
+    return table.names[place]
+end
+
+"""
+The columns of a table for modes, of those in `candidates`: the columns with the names of the modes. Modes without a name (`mode1`)
+have the remaining columns, in order.
+"""
+function mode_columns(table::ColumnTable, candidates, modes)
+    unnamed = [mode for (mode, name) in enumerate(modes) if name === default_mode(mode) && !(name in candidates)]
+    expected = "the table has the columns $(join(table.names, ", ")); those of the modes are $(join(modes, ", "))"
+    for mode in setdiff(eachindex(modes), unnamed)
+        modes[mode] in candidates || throw(ArgumentError("there is no column $(modes[mode]): $expected"))
+    end
+    isempty(unnamed) && return modes
+    others = filter(name -> !(name in modes), candidates)
+    length(others) == length(unnamed) || throw(DimensionMismatch(expected))
+    columns = copy(modes)
+    columns[unnamed] = others
+    return columns
+end
+
 "Names of the index columns, and of the value and weight columns or `nothing`."
 function column_roles(table::ColumnTable, columns, value, weight)
     if value === nothing
-        value = :value in table.names ? :value : last(table.names)
+        value = default_value(table, columns === nothing ? () : [column_name(table, name) for name in columns])
     end
     value === false || column(table, value)
     weight === nothing || column(table, weight)

@@ -16,7 +16,8 @@ A sparse tensor, or a sparse matrix as a tensor of order 2: per entry one index 
 - `table`: a named tuple of vectors, a data frame, another object whose properties are vectors, or a vector of named tuples.
   `value` is by default the column `:value` or the last one, `columns` (one per mode) all others but `weight`. A column that does not
   hold integers has names of rows; `strings` lists columns of integers that are names as well. Names are numbered in the order of
-  their first occurrence, after those of `like`, a tensor or model whose columns and names the table has in common.
+  their first occurrence, after those of `like`, a tensor or model whose names the table has in common. The table then has a
+  column with the name of each mode; columns of modes without a name are found by their order.
 - `path`: a binary `.coo` file, which is mapped into memory unless `mapped=false`, or a text file (`.tns`, `.mtx`, `.csv`, `.tsv`,
   also gzipped), for which the text options of the library are keywords, such as `zero_based=true` or `columns=["user", "film"]`.
 
@@ -30,7 +31,8 @@ struct Tensor
     arrays::Any
 end
 
-default_modes(order) = [Symbol(:mode, mode) for mode in 1:order]
+default_mode(mode) = Symbol(:mode, mode)
+default_modes(order) = [default_mode(mode) for mode in 1:order]
 
 function mode_names(modes, order)
     modes === nothing && return default_modes(order)
@@ -69,7 +71,10 @@ function Tensor(object; columns=nothing, value=nothing, weight=nothing, strings=
     is_table(object) || throw(ArgumentError("entries are index vectors and values, a sparse matrix, a table or a file; this is " *
         summary(object)))
     table = column_table(object)
-    columns === nothing && like !== nothing && all(name -> name in table.names, like.modes) && (columns = like.modes)
+    if columns === nothing && like !== nothing
+        value === nothing && (value = default_value(table, like.modes))
+        columns = mode_columns(table, column_roles(table, nothing, value, weight)[1], like.modes)
+    end
     names, value, weight = column_roles(table, columns, value, weight)
     value === nothing && throw(ArgumentError("entries need a value column"))
     rows, labels = table_rows(table, names, strings, like)

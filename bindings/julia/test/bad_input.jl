@@ -54,7 +54,7 @@ end
     @test says("there is no mode :zone", () -> factor(model, :zone))
     @test says("Float32 or Float64", () -> predict(model, ([1], [1], [1]); type=Int))
     @test says("clip is 2", () -> predict(model, ([1], [1], [1]); clip=2))
-    @test says("those of the cells are user, film, month", () -> predict(model, (a=[1], b=[1])))
+    @test says("there is no column user: the table has the columns a, b", () -> predict(model, (a=[1], b=[1])))
     @test says("rows count from 1", () -> row(model, 1, 0))
     @test thrown(() -> row(model, 1, 61)) isa S3CMTFError
 end

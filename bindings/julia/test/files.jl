@@ -53,11 +53,11 @@ mktempdir() do folder
         mktempdir() do other
             model = joinpath(other, "films.s3m")
             save(quick_fit(; rank=3), model)
-            old = read(model)
             mkdir(model * ".mode3.tsv")
+            old, files = read(model), readdir(other)
             failure = thrown(() -> save(named, model))
             @test failure isa S3CMTFError && occursin("films.s3m.mode3.tsv", failure.message)
-            @test old == read(model) && readdir(other) == ["films.s3m", "films.s3m.mode3.tsv"]
+            @test old == read(model) && readdir(other) == files
             @test thrown(() -> save(Tensor(ratings_table), joinpath(other, "absent", "x.coo"))) isa S3CMTFError
         end
         Sys.islinux() && mktempdir() do other

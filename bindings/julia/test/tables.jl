@@ -63,6 +63,45 @@ end
     # In a table an unknown name is an unknown row.
     unknown = predict(model, (user=[1], film=["new film"], month=["month 1"]))
     @test unknown == predict(model, ([1], [41], [1]))
+    # Columns are found by the names of the modes, in any order.
+    @test predict(model, NamedTuple{(:month, :film, :user)}(cells)) == predict(model, cells)
+    @test evaluate(model, NamedTuple{(:stars, :month, :film, :user)}(table)) == evaluate(model, table)
+    renamed = (user=cells.user, movie=cells.film, month=cells.month)
+    @test occursin("there is no column film", message(() -> predict(model, renamed)))
+    @test occursin("there is no column film", message(() -> evaluate(model, merge(renamed, (stars=[1, 2],)))))
+    @test occursin("there is no column film", message(() -> fit(tensor; test=merge(renamed, (stars=[1, 2],)))))
+    @test occursin("no value column", message(() -> evaluate(model, cells)))
+    @test occursin("the rows of mode user are numbers", message(() -> predict(model, merge(cells, (user=["anna", "bert"],)))))
     reordered = Tensor(map(reverse, table))
     @test occursin("like=", message(() -> evaluate(model, reordered)))
+end
+
+@testset "names of modes" begin
+    mktempdir() do folder
+        path = joinpath(folder, "films.s3m")
+        model = quick_fit(tensor)
+        cells = (month=["month 1", "month 2"], user=[1, 2], film=["film 4", "film 1"])
+        save(model, path)
+        @test load(path).modes == [:user, :film, :month] && predict(load(path), cells) == predict(model, cells)
+        @test occursin("there is no column film", message(() -> predict(load(path), (month=["month 1"], user=[1], movie=["film 4"]))))
+        # Without names of the modes, columns are found by their order.
+        rm(path * ".modes.tsv")
+        unnamed = load(path)
+        @test unnamed.modes == [:mode1, :mode2, :mode3]
+        ordered = (a=[1, 2], b=["film 4", "film 1"], c=["month 1", "month 2"])
+        @test predict(unnamed, ordered) == predict(model, cells)
+        swapped = (a=ordered.a, b=ordered.c, c=ordered.b)
+        @test occursin("none of the 2 names in column b occur in mode mode2", message(() -> predict(unnamed, swapped)))
+        @test occursin("none of the 2 names in column b", message(() -> evaluate(unnamed, merge(swapped, (stars=[1, 2],)))))
+        @test fold_in(unnamed, 2; tensor=(a=[1, 2], b=["new", "new"], c=ordered.c, stars=[5, 2])).added == 1
+        # A model whose modes have no names removes those of the model it replaces.
+        save(model, path)
+        save(unnamed, path)
+        @test !isfile(path * ".modes.tsv") && load(path).modes == unnamed.modes
+        mixed = Tensor(ordered.a |> a -> (a, a, a), [1.0, 2.0]; modes=(:user, :mode2, Symbol("a\tb")))
+        save(quick_fit(mixed), path)
+        @test load(path).modes == mixed.modes
+        write(path * ".modes.tsv", "index\tname\n4\tfourth\n")
+        @test load(path).modes == unnamed.modes
+    end
 end
