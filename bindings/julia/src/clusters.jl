@@ -60,7 +60,7 @@ function clusters(model::Model, mode; k=0, max_k=0, space=:predictions, matrices
     references=10, curve_rows=20_000, seed=0, threads=0)
     number = mode_number(model, mode)
     list = matrices isa Union{AbstractVector,Tuple} && !(matrices isa Tuple{Vararg{AbstractVector}} && !isempty(matrices)) ? matrices : (matrices,)
-    entries = [matrix_entries(matrix, model.labels[number], false) for matrix in list]
+    entries = [matrix_entries(matrix, model.labels[number], :full) for matrix in list]
     handle = use(model.handle, (tensor.handle for tensor in entries)...) do model_pointer, coos...
         pointers = collect(Ptr{s3cmtf_coo}, coos)
         GC.@preserve pointers begin

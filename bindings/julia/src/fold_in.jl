@@ -37,14 +37,14 @@ end
 
 "The entries of a matrix for new rows. `labels` gets the names of rows that only the matrix has."
 function matrix_part(model::Model, mode, labels, number, data, weight=0.0)
-    matrix_info(model, number)
+    kind = matrix(model, number).kind
     known = (labels[mode], model.matrix_labels[number])
     tensor = if is_table_of_entries(data)
         table = column_table(data)
         names = column_roles(table, nothing, nothing, nothing)[1]
         Tensor(table; like=Known(names, collect(ModeLabels, known)))
     else
-        Tensor(data)
+        matrix_tensor(data, kind)
     end
     ndims(tensor) == 2 || throw(DimensionMismatch("a coupled matrix has 2 modes; this has $(ndims(tensor))"))
     foreach(n -> check_labels(tensor.labels[n], known[n], ("rows of the matrix", "columns of the matrix")[n]), 1:2)

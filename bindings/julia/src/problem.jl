@@ -6,9 +6,10 @@ const matrix_kinds = (observed=S3CMTF_MATRIX_OBSERVED, graph=S3CMTF_MATRIX_GRAPH
 """
     CoupledMatrix(mode, data; kind=:auto, weight=nothing, penalty=nothing, zeros=nothing)
 
-A matrix whose rows are the rows of a mode of the tensor, by its number or name. `data` is anything that `Tensor` accepts: a
-`SparseMatrixCSC`, a tuple `(rows, columns, values)`, a table, a file or a `Tensor`. In a table the first index column has the rows,
-by the names of the mode if it has names.
+A matrix whose rows are the rows of a mode of the tensor, by its number or name. `data` is a `SparseMatrixCSC` or dense matrix, a
+tuple `(rows, columns, values)`, a table, a file or a `Tensor`. In a table the first index column has the rows,
+by the names of the mode if it has names. A dense matrix has the rows of the mode in order; cells that are `NaN` or `missing` are
+unknown.
 
 | `kind` | a cell that is not listed |
 | --- | --- |
@@ -89,16 +90,30 @@ Base.ndims(problem::Problem) = length(problem.modes)
 
 is_table_of_entries(data) = !(data isa Union{Tensor,AbstractString,Tuple,SparseMatrixCSC}) && is_table(data)
 
+"The entries of a dense matrix. Cells that are 0 are listed if a cell that is not listed is unknown."
+function dense_entries(matrix::AbstractMatrix, kind::Symbol)
+    SparseArrays.issparse(matrix) && return Tensor(SparseMatrixCSC(matrix))
+    Base.nonmissingtype(eltype(matrix)) <: Real || throw(ArgumentError("a matrix has numbers; this is $(summary(matrix))"))
+    Base.require_one_based_indexing(matrix)
+    is_zero_implied = kind in (:full, :sampled, :graph)
+    is_listed(cell) = !ismissing(cell) && !isnan(cell) && !(is_zero_implied && iszero(cell))
+    cells = findall(is_listed, matrix)
+    return Tensor(cells, Float64[matrix[cell] for cell in cells]; dims=size(matrix))
+end
+
+"The entries of a matrix that is not a table."
+matrix_tensor(data, kind) = data isa AbstractMatrix ? dense_entries(data, kind) : Tensor(data)
+
 "The entries of a matrix, whose rows have the names of the mode, and the names of its columns."
-function matrix_entries(data, labels::ModeLabels, is_graph::Bool)
-    is_table_of_entries(data) || return Tensor(data)
+function matrix_entries(data, labels::ModeLabels, kind::Symbol)
+    is_table_of_entries(data) || return matrix_tensor(data, kind)
     table = column_table(data)
     names, value, weight = column_roles(table, nothing, nothing, nothing)
     length(names) == 2 || throw(ArgumentError("a table of a matrix has a column of rows, one of columns and one of values; this has " *
         "the index columns $(join(names, ", "))"))
     labels === nothing && is_labelled(column(table, names[1])) && throw(ArgumentError(
         "column $(names[1]) has names of rows, but the rows of the mode are numbers; give their numbers"))
-    if is_graph && labels !== nothing
+    if kind === :graph && labels !== nothing
         # Both columns have rows of the mode; names that occur only in the second are added as well.
         rows, seen = column_rows(column(table, names[1]), labels, false, names[1])
         columns, seen = column_rows(column(table, names[2]), seen, false, names[2])
@@ -110,7 +125,7 @@ end
 
 function couple!(problem::Problem, matrix::CoupledMatrix)
     mode = mode_number(problem, matrix.mode)
-    entries = matrix_entries(matrix.data, problem.labels[mode], matrix.kind === :graph)
+    entries = matrix_entries(matrix.data, problem.labels[mode], matrix.kind)
     ndims(entries) == 2 || throw(DimensionMismatch("a coupled matrix has 2 modes; this has $(ndims(entries))"))
     coupling = Ref(c_struct(s3cmtf_coupling; kind=code(matrix_kinds, matrix.kind, "kind is"), zeros=matrix.zeros, weight=matrix.weight,
         penalty=something(matrix.penalty, 0.0), has_penalty=matrix.penalty !== nothing))

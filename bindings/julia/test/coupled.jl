@@ -23,6 +23,20 @@ end
         (film=kinds[1], kind=kinds[2], value=kinds[3]))
     factors = [Array(factor(with_matrix([CoupledMatrix(:film, data; kind=:full, weight=1)]), 2)) for data in forms]
     @test all(==(factors[1]), factors)
+    dense = Matrix(sparse(kinds..., 40, 2))
+    for data in (dense, Int.(dense), dense .== 1, view(dense, :, :), copy(dense')', sparse(dense')')
+        @test factor(with_matrix([CoupledMatrix(:film, data; kind=:full, weight=1)]), 2) == factors[1]
+    end
+    # All cells of an observed matrix are listed but those that are unknown.
+    rows, columns = repeat(1:40, 2), repeat(1:2; inner=40)
+    observed(data) = Array(factor(with_matrix([CoupledMatrix(:film, data; kind=:observed, weight=1)]), 2))
+    @test observed(dense) == observed((rows, columns, vec(dense)))
+    @test observed([i == 1 ? NaN : dense[i, j] for i in 1:40, j in 1:2]) == observed([i == 1 ? missing : dense[i, j] for i in 1:40, j in 1:2]) ==
+        observed((rows[rows.>1], columns[rows.>1], vec(dense)[rows.>1]))
+    @test occursin("a matrix has numbers", message(() -> with_matrix([:film => ["a" "b"]])))
+    coupled = with_matrix([CoupledMatrix(:film, dense; kind=:full, weight=1)])
+    @test fold_in(coupled, :film; matrices=[1 => [zeros(40, 2); 1 0]]).added == 1
+    @test clusters(coupled, :film; k=2, matrices=[dense]).information == clusters(coupled, :film; k=2, matrices=[kinds]).information
     @test with_matrix(2 => kinds) isa Model
     @test with_matrix([:film => kinds]) isa Model
     mktempdir() do folder
