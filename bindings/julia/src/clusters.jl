@@ -61,6 +61,7 @@ function clusters(model::Model, mode; k=0, max_k=0, space=:predictions, matrices
     number = mode_number(model, mode)
     list = matrices isa Union{AbstractVector,Tuple} && !(matrices isa Tuple{Vararg{AbstractVector}} && !isempty(matrices)) ? matrices : (matrices,)
     entries = [matrix_entries(matrix, model.labels[number], :full) for matrix in list]
+    foreach(tensor -> warn_unknown_rows(tensor, model.labels[number], model.modes[number]), entries)
     handle = use(model.handle, (tensor.handle for tensor in entries)...) do model_pointer, coos...
         pointers = collect(Ptr{s3cmtf_coo}, coos)
         GC.@preserve pointers begin

@@ -123,17 +123,26 @@ function matrix_entries(data, labels::ModeLabels, kind::Symbol)
     return Tensor(table; like=Known(names, ModeLabels[labels, nothing]), value=value)
 end
 
+"Warns if the rows of a matrix have names, none of which is a row of the mode, as after a misspelling or with other ids."
+function warn_unknown_rows(entries::Tensor, known::ModeLabels, mode)
+    (known === nothing || entries.labels[1] === nothing || nnz(entries) == 0) && return
+    rows = indices(entries, 1)
+    any(<=(length(known)), rows) || @warn "none of the $(length(unique(rows))) rows of the matrix occur in mode $mode"
+end
+
 function couple!(problem::Problem, matrix::CoupledMatrix)
     mode = mode_number(problem, matrix.mode)
     entries = matrix_entries(matrix.data, problem.labels[mode], matrix.kind)
     ndims(entries) == 2 || throw(DimensionMismatch("a coupled matrix has 2 modes; this has $(ndims(entries))"))
+    check_labels(entries.labels[1], problem.labels[mode], problem.modes[mode])
+    warn_unknown_rows(entries, problem.labels[mode], problem.modes[mode])
     coupling = Ref(c_struct(s3cmtf_coupling; kind=code(matrix_kinds, matrix.kind, "kind is"), zeros=matrix.zeros, weight=matrix.weight,
         penalty=something(matrix.penalty, 0.0), has_penalty=matrix.penalty !== nothing))
     use(problem.handle, entries.handle) do pointer, coo
         s3cmtf_problem_add_matrix(pointer, mode - 1, coo, coupling)
     end
     # Names that only the matrix has belong to rows of the mode, too.
-    if problem.labels[mode] !== nothing && entries.labels[1] !== nothing
+    if problem.labels[mode] !== nothing && entries.labels[1] !== nothing && length(entries.labels[1]) > length(problem.labels[mode])
         problem.labels[mode] = entries.labels[1]
     end
     push!(problem.matrices, matrix)
