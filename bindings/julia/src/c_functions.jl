@@ -173,12 +173,20 @@ zero_value(::Type{T}) where {T<:Ptr} = T(C_NULL)
 zero_value(::Type{Cstring}) = Cstring(C_NULL)
 zero_value(::Type{T}) where {T} = T((zero_value(type) for type in fieldtypes(T))...)
 
+"A number as an integer of the library."
+function c_integer(::Type{T}, value, name) where {T<:Integer}
+    value isa Real && isinteger(value) && typemin(T) <= value <= typemax(T) && return T(value)
+    throw(ArgumentError("$name is $(repr(value)); it is an integer" * (T <: Unsigned ? " of at least 0" : "")))
+end
+
+c_field(::Type{T}, value, name) where {T} = T <: Integer ? c_integer(T, value, name) : convert(T, value)
+
 "Creates a struct of the library: `size` is its size, and fields that are not given are 0."
 function c_struct(::Type{T}; fields...) where {T}
     unknown = setdiff(keys(fields), fieldnames(T))
     isempty(unknown) || error("$T has no field $(first(unknown))")
     values = map(fieldnames(T), fieldtypes(T)) do name, type
-        name === :size ? UInt64(sizeof(T)) : haskey(fields, name) ? convert(type, fields[name]) : zero_value(type)
+        name === :size ? UInt64(sizeof(T)) : haskey(fields, name) ? c_field(type, fields[name], name) : zero_value(type)
     end
     return T(values...)
 end

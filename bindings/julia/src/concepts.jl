@@ -47,7 +47,7 @@ function concepts(model::Model, mode; top=10, min_entries=1, given=())
     number = mode_number(model, mode)
     pairs = given_pairs(given)
     modes = UInt64[mode_number(model, first(pair)) - 1 for pair in pairs]
-    rows = UInt64[positive_rows(row_numbers(model, Int(n) + 1, last(pair)), "mode $(n + 1)")[1] - 1 for (n, pair) in zip(modes, pairs)]
+    rows = UInt64[rows_in_model(model, Int(n) + 1, row_numbers(model, Int(n) + 1, last(pair)))[1] - 1 for (n, pair) in zip(modes, pairs)]
     handle = use(model.handle) do model_pointer
         GC.@preserve modes rows begin
             request = Ref(c_struct(s3cmtf_concepts_request; top=top, min_entries=min_entries, given_count=length(modes),

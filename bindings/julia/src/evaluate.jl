@@ -2,6 +2,7 @@
 
 function scores(model::Model, data, threads, call, ::Type{T}) where {T}
     tensor = entries_like(data, model)
+    threads = c_integer(UInt64, threads, "threads")
     return named_tuple(use(model.handle, tensor.handle) do pointer, coo
         read_struct(output -> call(pointer, coo, threads, C_NULL, output), T)
     end)
@@ -40,6 +41,8 @@ popularity. Relevant are the rows of a user's entries in `test`, with `min_relev
 rows with an entry of the user in `train` are left out.
 """
 function evaluate_ranking(model::Model, test, train; mode, user_mode, top=10, quantile=0, min_relevant_value=nothing, threads=0)
+    check_top(top)
+    check_quantile(quantile)
     test, train = entries_like(test, model), entries_like(train, model)
     request = Ref(c_struct(s3cmtf_ranking_request; mode=mode_number(model, mode) - 1, user_mode=mode_number(model, user_mode) - 1,
         length=top, quantile=quantile, min_relevant_value=something(min_relevant_value, 0.0),

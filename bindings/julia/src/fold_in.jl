@@ -37,6 +37,7 @@ end
 
 "The entries of a matrix for new rows. `labels` gets the names of rows that only the matrix has."
 function matrix_part(model::Model, mode, labels, number, data, weight=0.0)
+    0 <= weight < Inf || throw(ArgumentError("the weight of a matrix is $weight; it is finite and above 0, or 0 for that of the fit"))
     kind = matrix(model, number).kind
     known = (labels[mode], model.matrix_labels[number])
     tensor = if is_table_of_entries(data)

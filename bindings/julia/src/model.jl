@@ -144,7 +144,7 @@ Returns the factor row of an index or name, or the mean row if the index did not
 function row(model::Model, mode, index)
     number = mode_number(model, mode)
     place = find_row(model.labels[number], index, model.modes[number])
-    place >= 1 || throw(ArgumentError("row $place; rows count from 1"))
+    rows_in_model(model, number, [place])
     numbers = Vector{Float32}(undef, mode_info(model, mode).rank)
     use(pointer -> s3cmtf_model_copy_row(pointer, number - 1, place - 1, numbers, length(numbers), S3CMTF_F32), model.handle)
     return numbers

@@ -32,8 +32,10 @@ end
 
 function CoupledMatrix(mode, data; kind=:auto, weight=nothing, penalty=nothing, zeros=nothing)
     code(matrix_kinds, kind, "kind is")
-    weight === nothing || weight > 0 || throw(ArgumentError("the weight of a matrix is $weight; it is above 0"))
+    weight === nothing || 0 < weight < Inf || throw(ArgumentError("the weight of a matrix is $weight; it is finite and above 0"))
+    penalty === nothing || 0 <= penalty < Inf || throw(ArgumentError("the penalty of a matrix is $penalty; it is finite and at least 0"))
     zeros === nothing || Symbol(kind) === :sampled || throw(ArgumentError("`zeros` is for kind :sampled, not $(repr(kind))"))
+    zeros === nothing || zeros >= 1 || throw(ArgumentError("zeros is $zeros; it is at least 1"))
     count = something(zeros, Symbol(kind) === :sampled ? 1 : 0)
     return CoupledMatrix(mode isa Integer ? Int(mode) : Symbol(mode), data, Symbol(kind), something(weight, 0), penalty, count)
 end

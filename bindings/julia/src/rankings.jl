@@ -35,6 +35,16 @@ function positive_rows(rows, what)
     return collect(UInt64, rows)
 end
 
+"As `positive_rows`, for rows of a mode that the model must have."
+function rows_in_model(model::Model, mode::Int, rows)
+    beyond = findfirst(>(size(model, mode)), rows)
+    beyond === nothing || throw(ArgumentError("row $(rows[beyond]) of mode $(model.modes[mode]), which has $(size(model, mode)) rows"))
+    return positive_rows(rows, "mode $(model.modes[mode])")
+end
+
+check_quantile(quantile) = 0 <= quantile < 1 ||
+    throw(ArgumentError("quantile is $quantile; it is above 0 and below 1, or 0 to rank by predictions"))
+
 """
     recommend(model, mode; given, top=10, exclude=nothing, exclude_mode, candidates, exclude_rows=[], quantile=0, threads=0)
 
@@ -51,6 +61,7 @@ Returns a `Ranking` or a vector of them.
 function recommend(model::Model, mode; given, top=10, exclude=nothing, exclude_mode=nothing, candidates=nothing, exclude_rows=(),
     quantile=0, threads=0)
     check_top(top)
+    check_quantile(quantile)
     ranked = mode_number(model, mode)
     pairs = given_pairs(given)
     isempty(pairs) && throw(ArgumentError("give the row of at least one other mode, such as given=(user=1,)"))
@@ -94,7 +105,7 @@ Returns a `Ranking`, or one for each of several rows.
 function Base.similar(model::Model, mode::Union{Integer,Symbol,AbstractString}, rows; top=10, threads=0)
     check_top(top)
     number = mode_number(model, mode)
-    wanted = positive_rows(row_numbers(model, number, rows), "mode $number") .- 1
+    wanted = rows_in_model(model, number, row_numbers(model, number, rows)) .- 1
     found, scores = Vector{UInt64}(undef, top * length(wanted)), Vector{Float64}(undef, top * length(wanted))
     counts = Vector{UInt64}(undef, length(wanted))
     use(model.handle) do model_pointer

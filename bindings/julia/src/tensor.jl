@@ -104,9 +104,11 @@ function coo_from_arrays(cells::CellArrays, values, weights, dims, copy)
     values = number_array(values, "value")
     weights === nothing || (weights = number_array(weights, "weight"))
     check_lengths(cells, values, weights)
-    sizes = dims === nothing ? UInt64[] : collect(UInt64, dims)
+    sizes = UInt64[c_integer(UInt64, size, "a size in dims") for size in (dims === nothing ? () : dims)]
     isempty(sizes) || length(sizes) == order(cells) ||
         throw(DimensionMismatch("dims has $(length(sizes)) sizes; there are $(order(cells)) modes"))
+    copy || (!isempty(sizes) && cells.base == 0) ||
+        throw(ArgumentError("copy=false needs dims, the sizes of the modes, and base=0, indices that count from 0"))
     arrays = copy ? nothing : fixed_arrays(cells, values, weights)
     handle = GC.@preserve cells values weights sizes begin
         entries = Ref(c_struct(s3cmtf_entries; order=order(cells), indices=c_indices(cells), values=pointer(values),

@@ -20,6 +20,9 @@ model = quick_fit()
     @test says("index vectors and values", () -> Tensor(17))
     @test says("values at the end", () -> Tensor((1:3, ones(3))))
     @test thrown(() -> Tensor((), Float64[])) isa ArgumentError
+    @test says("a size in dims is -1", () -> Tensor((1:3, 1:3), ones(3); dims=(3, -1)))
+    @test says("copy=false needs dims", () -> Tensor((UInt32[0], UInt32[0]), [1.0]; base=0, copy=false))
+    @test says("base=0", () -> Tensor((UInt32[1], UInt32[1]), [1.0]; dims=(1, 1), copy=false))
     @test says("index 20 of entry 2 in mode 1 is beyond its size 10", () -> Tensor(([1, 20], [1, 1]), ones(2); dims=(10, 1)))
 end
 
@@ -56,10 +59,27 @@ end
     @test says("clip is 2", () -> predict(model, ([1], [1], [1]); clip=2))
     @test says("there is no column user: the table has the columns a, b", () -> predict(model, (a=[1], b=[1])))
     @test says("rows count from 1", () -> row(model, 1, 0))
-    @test thrown(() -> row(model, 1, 61)) isa S3CMTFError
+    @test says("row 61 of mode user, which has 60 rows", () -> row(model, 1, 61))
+    @test says("row 61 of mode user, which has 60 rows", () -> similar(model, :user, [1, 61]))
+    @test says("row 61 of mode user, which has 60 rows", () -> concepts(model, :film; given=(user=61,)))
+    @test says("quantile is 2", () -> recommend(model, :film; given=(user=1,), quantile=2))
+    @test says("top is 0", () -> evaluate_ranking(model, ratings(), ratings(); mode=:film, user_mode=:user, top=0))
+    for call in (() -> predict(model, ([1], [1], [1]); threads=-1), () -> evaluate(model, ratings(); threads=-1),
+        () -> recommend(model, :film; given=(user=1,), threads=-1), () -> tune(ratings(); fit_threads=-1))
+        @test thrown(call) isa ArgumentError && says("threads is -1; it is an integer of at least 0", call)
+    end
+    @test says("k is -2; it is an integer of at least 0", () -> clusters(model, :film; k=-2))
+    @test says("k is 2.5; it is an integer", () -> clusters(model, :film; k=2.5))
+    @test says("trials is 0", () -> tune(ratings(); trials=0))
+    @test says("rungs is 0", () -> tune(ratings(); rungs=0))
+    @test says("valid_fraction is 1", () -> tune(ratings(); valid_fraction=1))
 end
 
 @testset "matrices" begin
+    @test says("the weight of a matrix is Inf", () -> CoupledMatrix(2, kinds; weight=Inf))
+    @test says("the penalty of a matrix is -1", () -> CoupledMatrix(2, kinds; penalty=-1))
+    @test says("zeros is 0", () -> CoupledMatrix(2, kinds; kind=:sampled, zeros=0))
+    @test says("the weight of a matrix is -1.0", () -> fold_in(quick_fit(; matrices=[2 => kinds]), 2; matrices=[(1, kinds, -1.0)]))
     @test says("CoupledMatrix(mode, data)", () -> Problem(ratings(); matrices=[kinds]))
     @test thrown(() -> Problem(ratings(); matrices=[5 => kinds])) isa ArgumentError
     @test thrown(() -> fit(ratings(); rank=2, matrices=[CoupledMatrix(2, (1:2, 1:2, [1.0, NaN]); kind=:observed, weight=1)])) isa S3CMTFError
