@@ -2,7 +2,7 @@
 
 """
 Owns an object of the library. It is freed when it is closed, by `close` or by the finalizer, no call is using it (`uses`), and no
-array refers to its memory (`views`). The lock protects all fields; no code allocates while it holds the lock, so that a finalizer
+array or copy of the handle refers to its memory (`views`). A copy has the handle that owns the object as `owner`. The lock protects all fields; no code allocates while it holds the lock, so that a finalizer
 cannot wait for it.
 """
 mutable struct Handle{T}
@@ -10,9 +10,10 @@ mutable struct Handle{T}
     uses::Int
     views::Int
     isopen::Bool
+    owner::Union{Nothing,Handle{T}}
     lock::Threads.SpinLock
-    function Handle{T}(pointer::Ptr{T}) where {T}
-        handle = new{T}(pointer, 0, 0, true, Threads.SpinLock())
+    function Handle{T}(pointer::Ptr{T}, owner=nothing) where {T}
+        handle = new{T}(pointer, 0, 0, pointer != C_NULL, owner, Threads.SpinLock())
         return finalizer(close, handle)
     end
 end
@@ -34,9 +35,14 @@ function release(change, handle::Handle)
     is_needed = handle.isopen || handle.uses > 0 || handle.views > 0
     is_needed || (handle.pointer = C_NULL)
     unlock(handle.lock)
-    is_needed || pointer == C_NULL || free_object(pointer)
+    is_needed || pointer == C_NULL || free_object(handle.owner, pointer)
     return nothing
 end
+
+free_object(::Nothing, pointer) = free_object(pointer)
+free_object(owner::Handle, pointer) = end_view(owner)
+
+end_view(handle::Handle) = release(handle -> handle.views -= 1, handle)
 
 free_object(pointer::Ptr{s3cmtf_text}) = s3cmtf_text_free(pointer)
 free_object(pointer::Ptr{s3cmtf_coo}) = s3cmtf_coo_free(pointer)
@@ -88,8 +94,19 @@ Base.close(handle::Handle) = release(handle -> handle.isopen = false, handle)
 
 Base.isopen(handle::Handle) = handle.isopen
 
-# An object of the library exists only in its process. Objects never change after their creation, so that a deep copy can share them.
-Base.deepcopy_internal(handle::Handle, ::IdDict) = handle
+# Objects never change after their creation: a deep copy shares the object, and each of the two is closed by itself.
+function Base.deepcopy_internal(handle::Handle{T}, copies::IdDict) where {T}
+    haskey(copies, handle) && return copies[handle]
+    owner = something(handle.owner, handle)
+    lock(handle.lock)
+    is_open = handle.isopen
+    is_open && handle !== owner && lock(owner.lock)
+    is_open && (owner.views += 1)
+    is_open && handle !== owner && unlock(owner.lock)
+    unlock(handle.lock)
+    return copies[handle] = is_open ? Handle{T}(owner.pointer, owner) : Handle{T}(Ptr{T}(C_NULL))
+end
+# An object of the library exists only in its process.
 Serialization.serialize(::Serialization.AbstractSerializer, handle::Handle) =
     throw(S3CMTFError("a $(kind(handle)) of the library cannot be serialized; write a tensor or a model to a file with save(), and " *
         "read the file with Tensor() or load()"))

@@ -60,7 +60,7 @@ function tune(callback, data; matrices=(), trials=200, rungs=3, valid=nothing, v
     checkpoint=nothing, resume=nothing, preset=nothing, options=nothing, keywords...)
     trials >= 1 || throw(ArgumentError("trials is $trials; a search has at least 1"))
     rungs >= 1 || throw(ArgumentError("rungs is $rungs; a search has at least 1"))
-    0 < valid_fraction < 1 || throw(ArgumentError("valid_fraction is $valid_fraction; it is above 0 and below 1"))
+    valid !== nothing || 0 < valid_fraction < 1 || throw(ArgumentError("valid_fraction is $valid_fraction; it is above 0 and below 1"))
     problem = problem_of(data, matrices)
     valid === nothing || (valid = entries_like(valid, problem))
     settings = make_options(keywords; preset=preset, given=options)

@@ -13,7 +13,7 @@ end
 struct EndView{H<:Handle}
     handle::H
 end
-(view::EndView)(_) = release(handle -> handle.views -= 1, view.handle)
+(view::EndView)(_) = end_view(view.handle)
 
 function LibraryArray(handle::Handle, pointer::Ptr{T}, size::NTuple{N,Int}, strides::NTuple{N,Int}) where {T,N}
     any(==(0), size) && return LibraryArray{T,N}(T[], size, strides)

@@ -47,6 +47,18 @@ end
     other = deepcopy(model)
     close(deepcopy(ratings()))
     @test predict(other, (1, 1, 1)) == predict(model, (1, 1, 1))
+    # A copy is closed by itself, and keeps the object.
+    close(model)
+    third = deepcopy(other)
+    close(other)
+    GC.gc()
+    @test !isopen(model) && !isopen(other) && isopen(third) && isfinite(predict(third, (1, 1, 1)))
+    pair = deepcopy([third, third])
+    @test pair[1].handle === pair[2].handle !== third.handle
+    foreach(close, [third; pair])
+    @test third.handle.owner.pointer == C_NULL
+    @test !isopen(deepcopy(third)) && occursin("closed", message(() -> predict(deepcopy(third), (1, 1, 1))))
+    model = quick_fit()
     for object in (model, ratings(), Problem(ratings()))
         failure = thrown(() -> serialize(IOBuffer(), object))
         @test failure isa S3CMTFError && occursin("save()", failure.message)

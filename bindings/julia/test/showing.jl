@@ -8,7 +8,12 @@ model = fit(Tensor(ratings_table); model=:cp, rank=2, epochs=5, matrices=[Couple
 @test string(model) == "CP model(60 x 40 x 6, rank 2)"
 @test occursin("mode 1 user: 60 of 60 rows, rank 2", plain(model))
 @test occursin("matrix 1 on mode 2: full, weight 1.0, 1 columns", plain(model))
-@test occursin("epoch 5 of 5, training RMSE", plain(model))
+@test occursin("5 epochs (epochs)\n  RMSE: training 0.", plain(model)) && endswith(plain(model), "(epoch 5)")
+# The errors are those of the model: of its best epoch.
+best = fit(ratings(); model=:cp, rank=2, epochs=10, seed=1, test=ratings(), valid=Tensor((users, films, months), 7 .- stars))
+facts = Dict(record(best))
+@test facts[:best_epoch] != "10"
+@test endswith(plain(best), string("test ", S3CMTF.short(parse(Float64, facts[:test_rmse])), " (epoch ", facts[:best_epoch], ")"))
 @test string(Problem(ratings())) == "Problem(user x film x month, 0 coupled matrices)"
 @test string(Graph(:user, (1:2, 1:2, 1:2))) |> text -> startswith(text, "Graph(:user, ")
 @test startswith(plain(recommend(model, :film; given=(user=1,), top=2)), "2 rows:\n   1  ")
