@@ -64,7 +64,8 @@ end
 
 Writes a tensor to a binary `.coo` file, with values of `type` (`Float32` or `Float64`; by default their own), or a model to a
 file. The files appear complete or not at all. Names of rows are written beside it, as `ratings.mode1.tsv` beside `ratings.coo` and
-`films.s3m.mode1.tsv` beside `films.s3m`, and names of the modes of a model, as `films.s3m.modes.tsv`. Those of a model that is replaced are removed.
+`films.s3m.mode1.tsv` beside `films.s3m`, and names of the modes of a model, as `films.s3m.modes.tsv`. Those of a model that is
+replaced are removed.
 """
 function save(tensor::Tensor, path::AbstractString; type=nothing)
     code = type === nothing ? Int32(0) : type_code(type)

@@ -2,8 +2,8 @@
 
 """
 Owns an object of the library. It is freed when it is closed, by `close` or by the finalizer, no call is using it (`uses`), and no
-array or copy of the handle refers to its memory (`views`). A copy has the handle that owns the object as `owner`. The lock protects all fields; no code allocates while it holds the lock, so that a finalizer
-cannot wait for it.
+array or copy of the handle refers to its memory (`views`). A copy has the handle that owns the object as `owner`. The lock
+protects all fields; no code allocates while it holds the lock, so that a finalizer cannot wait for it.
 """
 mutable struct Handle{T}
     pointer::Ptr{T}

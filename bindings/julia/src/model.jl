@@ -16,7 +16,8 @@ end
 """
     load(path; mapped=true)
 
-Reads a model file, or the model in a checkpoint, and the names of modes and of rows beside it.
+Reads a model file, or the model in a checkpoint, and the names of modes and of rows beside it. The file is mapped into memory
+unless `mapped=false`: it must not be modified or truncated while the model is in use. Replacing it, as `save` does, is safe.
 """
 function load(path::AbstractString; mapped=true)
     handle = create(output -> s3cmtf_model_load(path, mapped ? S3CMTF_OPEN_MAPPED : S3CMTF_OPEN_PRIVATE, output), s3cmtf_model)

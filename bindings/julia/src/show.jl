@@ -77,7 +77,8 @@ function show_errors(io, record)
     errors = [name => tryparse(Float64, get(record, key, "")) for (name, key) in
         ("training" => :train_rmse, "validation" => :valid_rmse, "test" => :test_rmse)]
     filter!(((name, error),) -> error !== nothing && isfinite(error), errors)
-    haskey(record, :epochs) && print(io, "\n  ", record[:epochs], " epochs (", get(record, :reason, "unknown"), ")")
+    haskey(record, :epochs) && print(io, "\n  ", record[:epochs], " epochs")
+    get(record, :reason, "epochs") == "epochs" || print(io, ", stopped (", record[:reason], ")")
     isempty(errors) || print(io, "\n  RMSE: ", join(("$name $(short(error))" for (name, error) in errors), ", "))
     !isempty(errors) && haskey(record, :best_epoch) && print(io, " (epoch ", record[:best_epoch], ")")
 end

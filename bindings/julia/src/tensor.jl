@@ -14,12 +14,13 @@ A sparse tensor, or a sparse matrix as a tensor of order 2: per entry one index 
 - `copy=false` uses the arrays in place. It needs `base=0`, `dims`, and vectors of `UInt32` indices and `Float32` or `Float64`
   values, which must not be modified while the tensor is in use.
 - `table`: a named tuple of vectors, a data frame, another object whose properties are vectors, or a vector of named tuples.
-  `value` is by default the column `:value` or the last one, `columns` (one per mode) all others but `weight`. A column that does not
-  hold integers has names of rows; `strings` lists columns of integers that are names as well. Names are numbered in the order of
-  their first occurrence, after those of `like`, a tensor or model whose names the table has in common. The table then has a
+  `value` is by default the column `:value` or the last one, `columns` (one per mode) all others but `weight`. A column that does
+  not hold integers has names of rows; `strings` lists columns of integers that are names as well. Names are numbered in the order
+  of their first occurrence, after those of `like`, a tensor or model whose names the table has in common. The table then has a
   column with the name of each mode; columns of modes without a name are found by their order.
-- `path`: a binary `.coo` file, which is mapped into memory unless `mapped=false`, or a text file (`.tns`, `.mtx`, `.csv`, `.tsv`,
-  also gzipped), for which the text options of the library are keywords, such as `zero_based=true` or `columns=["user", "film"]`.
+- `path`: a binary `.coo` file, which is mapped into memory unless `mapped=false` and must not be modified while it is, or a text
+  file (`.tns`, `.mtx`, `.csv`, `.tsv`, also gzipped), for which the text options of the library are keywords, such as
+  `zero_based=true` or `columns=["user", "film"]`.
 
 `size`, `ndims`, `nnz`, `indices`, `values` and `weights` read a tensor; `save` writes it to a file.
 """

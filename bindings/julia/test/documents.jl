@@ -26,9 +26,11 @@ end
     code = blocks("julia")
     @test length(code) == 2
     output = printed(() -> foreach(block -> include_string(scope, block, "README.md"), code))
-    for line in split(blocks("text")[1], '\n'; keepempty=false)
-        @test occursin(line, output)
-    end
+    # All lines of the quick start, whose numbers may differ between processors.
+    shown = split(blocks("text")[1], '\n'; keepempty=false)
+    without_numbers(lines) = [replace(line, r"[0-9.]+" => "#") for line in lines]
+    @test without_numbers(S3CMTF.at_most(length(shown), split(output, '\n'; keepempty=false))) == without_numbers(shown)
+    @test occursin("5 stars\n", output) && count("true\n", output) == 2
     @test occursin("epoch 30 of 30", output)
     # All functions of the tables are exported.
     for found in eachmatch(r"`([a-z_]+)\(", readme)

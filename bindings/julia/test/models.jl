@@ -46,6 +46,12 @@ end
 
 @testset "save and load" begin
     mktempdir() do folder
+        # A file that is replaced stays as it is for those who have mapped it.
+        replaced = joinpath(folder, "replaced.s3m")
+        save(cp, replaced)
+        mapped = load(replaced)
+        save(tucker, replaced)
+        @test factor(mapped, 1) == factor(cp, 1) && ranks(load(replaced)) == ranks(tucker)
         path = joinpath(folder, "films.s3m")
         save(cp, path)
         for mapped in (true, false)

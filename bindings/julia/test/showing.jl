@@ -8,7 +8,7 @@ model = fit(Tensor(ratings_table); model=:cp, rank=2, epochs=5, matrices=[Couple
 @test string(model) == "CP model(60 x 40 x 6, rank 2)"
 @test occursin("mode 1 user: 60 of 60 rows, rank 2", plain(model))
 @test occursin("matrix 1 on mode 2: full, weight 1.0, 1 columns", plain(model))
-@test occursin("5 epochs (epochs)\n  RMSE: training 0.", plain(model)) && endswith(plain(model), "(epoch 5)")
+@test occursin("5 epochs\n  RMSE: training 0.", plain(model)) && endswith(plain(model), "(epoch 5)")
 # The errors are those of the model: of its best epoch.
 best = fit(ratings(); model=:cp, rank=2, epochs=10, seed=1, test=ratings(), valid=Tensor((users, films, months), 7 .- stars))
 facts = Dict(record(best))
