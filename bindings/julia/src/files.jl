@@ -83,6 +83,16 @@ function code(codes::NamedTuple, word, what)
     throw(ArgumentError("$what $(repr(word)); it is one of $(join(repr.(keys(codes)), ", "))"))
 end
 
+"Calls `f` with a tensor that must be an opened file; the library's message for another one names functions of C."
+function use_file(f, tensor::Tensor)
+    try
+        return use(f, tensor.handle)
+    catch failure
+        failure isa S3CMTFError && occursin("entries are in memory", failure.message) || rethrow()
+        throw(ArgumentError("the tensor is in memory; this needs an opened file: save() it, then open it with Tensor(path)"))
+    end
+end
+
 """
     fix(tensor, path; keep=:mean)
 
@@ -91,7 +101,7 @@ Writes a copy of an opened file without entries that are out of range or not fin
 """
 function fix(tensor::Tensor, path::AbstractString; keep=:mean)
     dropped, merged = Ref{UInt64}(0), Ref{UInt64}(0)
-    use(coo -> s3cmtf_coo_fix(coo, path, code(keep_codes, keep, "keep is"), C_NULL, dropped, merged), tensor.handle)
+    use_file(coo -> s3cmtf_coo_fix(coo, path, code(keep_codes, keep, "keep is"), C_NULL, dropped, merged), tensor)
     return (dropped=Int(dropped[]), merged=Int(merged[]))
 end
 
@@ -106,7 +116,7 @@ function split_file(tensor::Tensor, prefix::AbstractString; test=0, valid=0, see
     row_mode, time_mode = latest === nothing ? (0, 0) : mode_number.(Ref(tensor), Tuple(latest)) .- 1
     request = Ref(c_struct(s3cmtf_split_request; test_fraction=test, valid_fraction=valid, seed=seed,
         latest=latest !== nothing, row_mode=row_mode, time_mode=time_mode))
-    use(coo -> s3cmtf_coo_split(coo, prefix, request), tensor.handle)
+    use_file(coo -> s3cmtf_coo_split(coo, prefix, request), tensor)
     path(part) = string(prefix, '.', part, ".coo")
     return (train=path("train"), test=test > 0 ? path("test") : nothing, valid=valid > 0 ? path("valid") : nothing)
 end

@@ -98,6 +98,9 @@ mktempdir() do folder
         fixed = joinpath(folder, "fixed.coo")
         @test fix(Tensor(joinpath(folder, "double.coo")), fixed) == (dropped=0, merged=1)
         @test collect(values(Tensor(fixed))) == [2.0, 5.0]
+        for call in (() -> fix(ratings(), fixed), () -> split_file(ratings(), joinpath(folder, "part3"); test=0.2))
+            @test occursin("save() it, then open it", message(call))
+        end
     end
 
     @testset "bad files" begin
