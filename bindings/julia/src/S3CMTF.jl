@@ -8,6 +8,7 @@ module S3CMTF
 
 import Libdl
 import Serialization
+using SHA: sha256
 using Printf: @sprintf
 import SparseArrays
 using SparseArrays: SparseMatrixCSC, findnz, nnz

@@ -27,16 +27,14 @@ function load(path::AbstractString; mapped=true)
 end
 
 function save(model::Model, path::AbstractString)
-    modes = written_modes(model.modes)
-    has_modes = !all(isempty, modes)
-    files = has_modes ? [names_beside(model, path); modes_file(path) => modes] : names_beside(model, path)
-    write_with_names(files) do
+    foreach(mode -> check_name(string(mode)), model.modes)
+    write_with_names(names_beside(model, path)) do
         use(pointer -> s3cmtf_model_save(pointer, path), model.handle)
-        has_modes || rm(modes_file(path); force=true)
         for (mode, labels) in enumerate(model.labels)
             labels === nothing && rm(names_file(path, mode); force=true)
         end
     end
+    write_modes(model.modes, path)
     return path
 end
 

@@ -6,6 +6,9 @@ modes_file(model) = string(model, ".modes.tsv")
 # As the library writes and reads names: tab, line ends and backslash are escaped.
 escape(name) = replace(replace(replace(replace(name, '\\' => "\\\\"), '\t' => "\\t"), '\n' => "\\n"), '\r' => "\\r")
 
+const escapes = Dict("\\\\" => "\\", "\\t" => "\t", "\\n" => "\n", "\\r" => "\r")
+unescape(text) = replace(text, r"\\." => found -> get(escapes, found, found))
+
 "A complete file that still has a temporary name."
 struct StagedFile
     temporary::String
@@ -15,7 +18,7 @@ end
 cannot_write(path, reason) = S3CMTFError(S3CMTF_SYSTEM, "$path cannot be written: $reason")
 
 "Writes names to a temporary file beside `path`, which `commit` replaces."
-function stage_names(names, path::AbstractString)
+function stage_names(names, path::AbstractString; header="index\tname")
     foreach(check_name, names)
     isdir(path) && throw(cannot_write(path, "it is a folder"))
     folder = dirname(abspath(path))
@@ -23,7 +26,7 @@ function stage_names(names, path::AbstractString)
     file = StagedFile(tempname(folder; cleanup=false), path)
     try
         size = open(file.temporary, "w") do io
-            size = write(io, "index\tname\n")
+            size = write(io, header, "\n")
             for (row, name) in enumerate(names)
                 isempty(name) || (size += write(io, string(row, '\t', escape(name), '\n')))
             end
@@ -59,17 +62,36 @@ function write_with_names(write_data, files)
     end
 end
 
-"Reads the names of the modes beside a model file; modes without a name have the default."
-function read_modes(path::AbstractString, order::Int)
-    modes, file = default_modes(order), modes_file(path)
-    names = isfile(file) ? row_names(file) : String[]
-    # Another model may have replaced the one that the names belong to.
-    length(names) > order && return modes
-    return [isempty(get(names, mode, "")) ? modes[mode] : Symbol(names[mode]) for mode in 1:order]
+# Names of modes: PATH.modes.tsv beside the model PATH. The third field of its header is a digest of the model, because another
+# program may replace the model without this file.
+
+"The SHA-256 of the first and the last 64 KiB of a file."
+function digest(path::AbstractString)
+    open(path) do io
+        first_bytes = read(io, 65536)
+        seek(io, max(0, filesize(path) - 65536))
+        bytes2hex(sha256([first_bytes; read(io, 65536)]))
+    end
 end
 
-"The names of modes for their file: empty for those without a name."
-written_modes(modes) = [name === default_mode(mode) ? "" : string(name) for (mode, name) in enumerate(modes)]
+"Writes the names of the modes of a model file, or removes those of a model that it replaced."
+function write_modes(modes, path::AbstractString)
+    modes == default_modes(length(modes)) && return rm(modes_file(path); force=true)
+    commit(stage_names(string.(modes), modes_file(path); header="index\tname\t" * digest(path)))
+end
+
+"Reads the names of the modes of a model file, if they were saved with it."
+function read_modes(path::AbstractString, order::Int)
+    file = modes_file(path)
+    isfile(file) || return default_modes(order)
+    lines = split.(readlines(file), '\t')
+    names = [unescape(last(line)) for line in lines[2:end]]
+    if get(lines, 1, [])[3:end] == [digest(path)] && length(names) == order && all(isvalid, names)
+        return Symbol.(names)
+    end
+    @warn "the names of modes in $file are ignored: they were saved with another model"
+    return default_modes(order)
+end
 
 "Pairs of a path and the names of the rows of a mode, of all modes that have names."
 names_beside(object, stem) = [names_file(stem, mode) => labels.names for (mode, labels) in enumerate(object.labels) if labels !== nothing]

@@ -1,4 +1,5 @@
 # Column tables, and names of rows.
+using Logging
 
 # As a data frame: properties are vectors.
 struct Frame
@@ -101,7 +102,13 @@ end
         mixed = Tensor(ordered.a |> a -> (a, a, a), [1.0, 2.0]; modes=(:user, :mode2, Symbol("a\tb")))
         save(quick_fit(mixed), path)
         @test load(path).modes == mixed.modes
-        write(path * ".modes.tsv", "index\tname\n4\tfourth\n")
-        @test load(path).modes == unnamed.modes
+        # Another program may replace the model without the names of its modes.
+        names = read(path * ".modes.tsv")
+        save(unnamed, path)
+        for text in (names, "", "index\tname\n1\ta\n2\tb\n3\tc\n")
+            write(path * ".modes.tsv", text)
+            @test_logs (:warn, r"ignored: they were saved with another model") load(path)
+            @test with_logger(() -> load(path), NullLogger()).modes == unnamed.modes
+        end
     end
 end
