@@ -17,7 +17,8 @@ missing() {
 packages=$(missing)
 if [ -n "$packages" ] && command -v apt-get >/dev/null; then
   # shellcheck disable=SC2086
-  apt-get install -y --no-install-recommends $packages >/dev/null 2>&1 || true
+  install() { apt-get install -y --no-install-recommends $packages >/dev/null 2>&1; }
+  install || { apt-get update >/dev/null 2>&1 && install; } || true
   packages=$(missing)
 fi
 case $packages in
