@@ -71,8 +71,10 @@ BOUNDS = [
 
 
 def source_file(folder, name):
-    path = folder / name
-    return path if path.exists() else folder / f"{name}.gz"
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.exists():
+            return path
+    sys.exit(f"{folder / name}: there is no such file; --data names the folder that has a folder for each data set")
 
 
 def write_part(source, path, percent, seed):
@@ -200,7 +202,8 @@ def mean_and_error(numbers):
 
 
 def report(arguments):
-    results = load(arguments.results)
+    if not (results := load(arguments.results)):
+        sys.exit(f"{arguments.results}: there are no results; make them by `run`")
     parts = list(dict.fromkeys((k[2], k[3]) for k in sorted(results, key=lambda k: (list({**REAL, **PLANTED}).index(k[2]), -k[3]))))
 
     def seeds(build, method, part):
