@@ -78,18 +78,18 @@ echo "$(wc -l <<<"$packages") packages of Debian's release $release"
 while read -r name file hash; do
   archive=$downloads/$name.deb
   has_hash "$archive" "$hash" || download "$mirror/$file" "$archive" "$hash" || fail "cannot download $file: $(cat "$downloads/log")"
-  dpkg-deb -x "$archive" "$prefix/root"
+  dpkg-deb -x "$archive" "$prefix/packages"
 done <<<"$packages"
 
-triplet=$(basename "$(dirname "$(find "$prefix/root/usr/lib" -name 'libjulia.so.1' | head -n 1)")")
+triplet=$(basename "$(dirname "$(find "$prefix/packages/usr/lib" -name 'libjulia.so.1' | head -n 1)")")
 mkdir -p "$prefix/bin"
 cat >"$julia" <<END
 #!/bin/sh
-root=\$(cd "\$(dirname "\$0")/../root" && pwd)
-libraries=\$root/usr/lib/$triplet
-export LD_LIBRARY_PATH="\$libraries/julia:\$libraries:\$root/lib/$triplet\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
-export JULIA_BINDIR="\$root/usr/bin"
-exec "\$root/usr/bin/julia" "\$@"
+packages=\$(cd "\$(dirname "\$0")/../packages" && pwd)
+libraries=\$packages/usr/lib/$triplet
+export LD_LIBRARY_PATH="\$libraries/julia:\$libraries:\$packages/lib/$triplet\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
+export JULIA_BINDIR="\$packages/usr/bin"
+exec "\$packages/usr/bin/julia" "\$@"
 END
 chmod +x "$julia"
 version=$("$julia" --startup-file=no -e 'print(VERSION)') || fail "Julia does not start"

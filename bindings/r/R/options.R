@@ -32,7 +32,7 @@ prepare_options <- function(options, dots) {
   if (!is.null(options) && !is.list(options)) bad_argument("options must be a named list")
   all <- c(options, dots)
   if (length(all) > 0 && (is.null(names(all)) || any(names(all) == ""))) {
-    bad_argument("options are given by name, such as rank = 10; an argument without a name was left over")
+    bad_argument("options are given by name, such as rank = 10; one argument has no name")
   }
   all <- all[!vapply(all, is.null, NA)]
   all <- all[!duplicated(gsub("-", "_", names(all)), fromLast = TRUE)]

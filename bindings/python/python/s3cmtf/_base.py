@@ -7,18 +7,17 @@ import numpy as np
 
 from ._aligned import aligned_entries
 from ._arrays import Array, address
-from ._cells import Modes
-from ._library import Closeable, Handle, call, lib, struct
+from ._cells import HasModes
+from ._library import Handle, call, lib, struct
 from .errors import ArgumentError
 from .labels import Labels
 
 Mode = Union[int, str]
 
 
-class ModelBase(Closeable):
+class ModelBase(HasModes):
     """The handle and the modes of a model."""
 
-    _modes: Modes
     #: The labels of the columns of each coupled matrix.
     _columns: Tuple[Optional[Labels], ...]
 
@@ -80,16 +79,6 @@ class ModelBase(Closeable):
     def shape(self) -> Tuple[int, ...]:
         """The size of each mode."""
         return tuple(int(self._mode_info(mode).dim) for mode in range(self.order))
-
-    @property
-    def labels(self) -> Tuple[Optional[Labels], ...]:
-        """The labels of the rows of each mode; None for modes without labels."""
-        return self._modes.labels
-
-    @property
-    def modes(self) -> Optional[Tuple[str, ...]]:
-        """The names of the modes, if they have names."""
-        return self._modes.names
 
 
 def thread_count(threads: int) -> int:

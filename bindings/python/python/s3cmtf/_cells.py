@@ -6,6 +6,7 @@ import numpy as np
 
 from ._arrays import MAX_DIM, Array, columns_of, index_column
 from ._frames import column, column_names, encode_series, is_frame
+from ._library import Closeable
 from .errors import ArgumentError
 from .labels import Labels, encode
 
@@ -45,6 +46,22 @@ class Modes(NamedTuple):
     def title(self, mode: int) -> str:
         """Returns how messages name a mode."""
         return f"mode {mode}" if self.names is None else f"mode {mode} ({self.names[mode]})"
+
+
+class HasModes(Closeable):
+    """An object whose rows and modes may have labels and names."""
+
+    _modes: Modes
+
+    @property
+    def labels(self) -> Tuple[Optional[Labels], ...]:
+        """The labels of the rows of each mode; None for modes without labels."""
+        return self._modes.labels
+
+    @property
+    def modes(self) -> Optional[Tuple[str, ...]]:
+        """The names of the modes, if they have names."""
+        return self._modes.names
 
 
 def unlabelled(order: int) -> Modes:

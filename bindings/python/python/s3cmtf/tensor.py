@@ -9,9 +9,9 @@ import numpy as np
 
 from . import _text
 from ._arrays import MAX_DIM, MAX_ORDER, Array, Indices, address, number_column, number_type, stored_column, view
-from ._cells import Modes, encode_columns, frame_columns
+from ._cells import HasModes, Modes, encode_columns, frame_columns
 from ._frames import column, column_names, is_frame, numbers
-from ._library import NULL, Closeable, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, struct
+from ._library import NULL, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, struct
 from ._names import labels_files, written
 from ._tables import html_table
 from .errors import ArgumentError, exception
@@ -46,7 +46,7 @@ class Summary:
     rows_used: Tuple[int, ...]
 
 
-class Tensor(Closeable):
+class Tensor(HasModes):
     """A sparse tensor in coordinate format, or a sparse matrix as a tensor of order 2.
 
     `indices` is a tuple of arrays, one per mode; or an array with one row per entry and one column per mode; or a data frame
@@ -251,16 +251,6 @@ class Tensor(Closeable):
         pointer = ffi.new("void **")
         call(function, handle, pointer)
         return view(handle, pointer[0], (int(_info(handle).count),), np.float32 if kind == lib.S3CMTF_F32 else np.float64)
-
-    @property
-    def labels(self) -> Tuple[Optional[Labels], ...]:
-        """The labels of the rows of each mode; None for modes without labels."""
-        return self._modes.labels
-
-    @property
-    def modes(self) -> Optional[Tuple[str, ...]]:
-        """The names of the modes, if they have names."""
-        return self._modes.names
 
     # Operations
 
