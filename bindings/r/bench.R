@@ -1,9 +1,7 @@
-# Times of the package: the fastest of several repetitions, in seconds. ../fixture/bench.c measures the same from C.
+# Times of the package, for ../bench.sh: the fastest of several repetitions, in seconds. ../fixture/bench.c describes the data.
 #
-#   Rscript bindings/r/bench.R
-#
-#   predict_1m     predicts 1,000,000 cells of a CP model of rank 16 and shape 10,000 x 5,000 x 50
-#   problem_10m    creates a tensor from vectors of 10,000,000 entries and shape 1,000,000 x 100,000 x 100, and a problem
+#   predict_1m            predicts 1,000,000 cells
+#   problem_10m_double    creates a tensor from vectors of 10,000,000 entries, and a problem
 library(s3cmtf)
 
 columns <- function(dims, count) {
@@ -27,11 +25,11 @@ cells <- columns(small, 1e6)
 training <- lapply(cells, head, 200000)
 model <- s3cmtf(with(training, coo_tensor(first, second, third, values = values, dims = small)), model = "cp", rank = 16,
   epochs = 2, seed = 7)
-cat(sprintf("predict_1m %.6f\n", fastest(7, function() predict(model, cells[1:3]))))
+cat(sprintf("predict_1m %.6f\n", fastest(30, function() predict(model, cells[1:3]))))
 
 large <- c(1e6, 1e5, 100)
 entries <- columns(large, 1e7)
-cat(sprintf("problem_10m %.6f\n", fastest(4, function() {
+cat(sprintf("problem_10m_double %.6f\n", fastest(4, function() {
   tensor <- with(entries, coo_tensor(first, second, third, values = values, dims = large))
   problem <- .Call(s3cmtf:::r_problem_new, tensor$handle, list())
 })))

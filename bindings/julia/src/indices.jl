@@ -28,14 +28,38 @@ is_contiguous(vector::Vector) = true
 is_contiguous(vector::StridedVector) = stride(vector, 1) == 1
 is_contiguous(vector) = false
 
-# As unsigned numbers, indices below 0 would be reported as very large ones.
-function check_sign(vector::AbstractVector{<:Signed}, mode, base)
-    isempty(vector) && return
-    minimum(vector) < base || return
-    place = findfirst(<(base), vector)
-    throw(ArgumentError("index $(vector[place]) of entry $place in mode $mode is below $base, the first index"))
-end
+# As unsigned numbers of 32 bits, indices below 0 would be valid.
+check_sign(vector::AbstractVector{Int32}, mode, base) = isempty(vector) || minimum(vector) >= base || check_first_index(vector, mode, base)
 check_sign(vector, mode, base) = nothing
+
+function check_first_index(vector, mode, base)
+    place = findfirst(<(base), vector)
+    place === nothing ||
+        throw(ArgumentError("index $(vector[place]) of entry $place in mode $mode is below $base, the first index"))
+end
+
+function check_last_index(vector, mode, base, size)
+    place = findfirst(index -> index - base >= size, vector)
+    place === nothing ||
+        throw(S3CMTFError(S3CMTF_BAD_ENTRY, "index $(vector[place]) of entry $place in mode $mode is beyond its size $size"))
+end
+
+"Calls `f`. Where the library rejects an index, the exception has the index as Julia counts. `sizes` may be empty."
+function with_valid_indices(f, cells, sizes=())
+    try
+        return f()
+    catch failure
+        if failure isa S3CMTFError && failure.status == S3CMTF_BAD_ENTRY
+            foreach(mode -> check_first_index(mode_indices(cells, mode), mode, cells.base), 1:order(cells))
+            foreach(mode -> check_last_index(mode_indices(cells, mode), mode, cells.base, sizes[mode]), eachindex(sizes))
+        end
+        rethrow()
+    end
+end
+
+"The indices of a mode."
+mode_indices(cells, mode) = cells.stride == 1 ? cells.arrays[mode] :
+    view(reinterpret(eltype(eltype(cells.arrays)), cells.arrays), mode:cells.stride:cells.stride*cells.count)
 
 checked_index(::Missing, mode, place) =
     throw(ArgumentError("the index of entry $place in mode $mode is missing; leave the entry out"))

@@ -41,9 +41,11 @@ function predict(model::Model, cells; options...)
         throw(DimensionMismatch("the cells have $(order(arrays)) indices each; the model has $(ndims(model)) modes"))
     return predict_arrays(arrays.count; options...) do predictions, request
         indices = Ref(c_indices(arrays))
-        use(model.handle) do pointer
-            GC.@preserve arrays s3cmtf_model_predict(pointer, indices, predictions, length(predictions),
-                type_code(eltype(predictions)), request)
+        with_valid_indices(arrays) do
+            use(model.handle) do pointer
+                GC.@preserve arrays s3cmtf_model_predict(pointer, indices, predictions, length(predictions),
+                    type_code(eltype(predictions)), request)
+            end
         end
     end
 end

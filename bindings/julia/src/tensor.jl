@@ -116,11 +116,8 @@ function coo_from_arrays(cells::CellArrays, values, weights, dims, copy)
             dims=isempty(sizes) ? C_NULL : pointer(sizes), value_type=type_code(eltype(values)),
             weights=weights === nothing ? C_NULL : pointer(weights),
             weight_type=weights === nothing ? 0 : type_code(eltype(weights))))
-        try
+        with_valid_indices(cells, sizes) do
             create(output -> copy ? s3cmtf_coo_new(entries, output) : s3cmtf_coo_new_view(entries, output), s3cmtf_coo)
-        catch failure
-            failure isa S3CMTFError && failure.status == S3CMTF_BAD_ENTRY && cells.stride == 1 && check_sizes(cells, sizes)
-            rethrow()
         end
     end
     return handle, arrays
@@ -132,15 +129,6 @@ function fixed_arrays(cells::CellArrays, values, weights)
         weights isa Union{Nothing,Vector} || throw(ArgumentError(
         "copy=false needs a Vector{UInt32} of indices per mode, and a Vector of Float32 or Float64 for values and weights"))
     return map(array -> reshape(array, length(array), 1), filter(!isnothing, Any[cells.arrays..., values, weights]))
-end
-
-"Throws for the first index beyond the size of its mode, as Julia counts; the library counts from 0."
-function check_sizes(cells::CellArrays, sizes)
-    for (mode, (array, size)) in enumerate(zip(cells.arrays, sizes))
-        place = findfirst(index -> index - cells.base >= size, array)
-        place === nothing || throw(S3CMTFError(S3CMTF_BAD_ENTRY,
-            "index $(array[place]) of entry $place in mode $mode is beyond its size $size"))
-    end
 end
 
 coo_info(handle::Handle{s3cmtf_coo}) = use(coo -> read_struct(info -> s3cmtf_coo_get_info(coo, info), s3cmtf_coo_info), handle)

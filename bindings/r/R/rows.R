@@ -88,9 +88,10 @@ has_default_name <- function(frame) {
 # Rows that were matched by the position of their mode: if none has a name of the mode, they are probably those of another.
 check_some_known <- function(frame, n, rows) {
   labels <- frame$labels[[n]]
+  if (length(labels) == 0) return()
   given <- unique(if (is.factor(rows)) levels(rows)[rows] else as.character(rows))
   given <- given[!is.na(given)]
-  if (length(labels) == 0 || length(given) == 0 || any(given %in% labels)) return()
+  if (length(given) == 0 || any(given %in% labels)) return()
   bad_argument("none of the ", length(given), " labels of mode ", frame$modes[n], " occur in the model; they are ",
     enumerate(given), ", but its rows are such as ", enumerate(labels), ". Columns without the names of modes are taken in ",
     "the order of the modes")

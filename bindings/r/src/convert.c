@@ -42,14 +42,19 @@ s3cmtf_indices indices_from(SEXP list, int base)
         .modes = modes, .count = count < 0 ? 1 : (uint64_t)count, .stride = 1, .type = S3CMTF_U32, .base = base};
 }
 
+/* Blocks of a constant length become vector instructions at the optimization level of packages. */
 static int integers_are_within(const int *numbers, R_xlen_t count, double first, double last)
 {
-    int smallest = INT_MAX, largest = INT_MIN;
-    for (R_xlen_t i = 0; i < count; i++) {
-        smallest = numbers[i] < smallest ? numbers[i] : smallest;
-        largest = numbers[i] > largest ? numbers[i] : largest;
-    }
-    return count == 0 || (smallest >= first && largest <= last);
+    enum { BLOCK = 64 };
+    if (last < first) return count == 0;
+    const unsigned base = (unsigned)first;
+    const unsigned span = (unsigned)((last < INT_MAX ? last : INT_MAX) - first);
+    unsigned outside = 0;
+    R_xlen_t i = 0;
+    for (; i + BLOCK <= count; i += BLOCK)
+        for (int j = 0; j < BLOCK; j++) outside |= (unsigned)numbers[i + j] - base > span;
+    for (; i < count; i++) outside |= (unsigned)numbers[i] - base > span;
+    return !outside;
 }
 
 void check_indices(SEXP list, int base, const uint64_t *dims)

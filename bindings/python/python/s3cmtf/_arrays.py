@@ -23,7 +23,7 @@ def plain(array: Any, name: str) -> Array:
 
 
 def index_column(array: Any, name: str) -> Array:
-    """Returns a column of indices as uint32 or uint64, without a copy where the type allows it."""
+    """Returns a column of indices below MAX_DIM as uint32 or uint64, without a copy where the type allows it."""
     column = plain(array, name)
     if column.ndim != 1:
         raise ArgumentError(f"{name} has {column.ndim} dimensions; a one-dimensional array is expected")
@@ -32,20 +32,28 @@ def index_column(array: Any, name: str) -> Array:
         column = _integers_of_floats(column, name)
     elif kind not in "iu":
         raise ArgumentError(f"{name} has type {column.dtype}; integers from 0 are expected")
-    if column.dtype.kind == "i" and column.size and column.min() < 0:
-        place = int(np.argmax(column < 0))
-        raise ArgumentError(f"{name} has the negative index {column[place]} at position {place}; indices count from 0")
+    signed = column
     unsigned = np.dtype(np.uint64 if column.dtype.itemsize == 8 else np.uint32)
     if column.dtype.itemsize == unsigned.itemsize and column.dtype.isnative:
-        return column.view(unsigned)
-    return column.astype(unsigned)
+        column = column.view(unsigned)
+    else:
+        column = column.astype(unsigned)
+    # A negative index is a very large one without its sign.
+    if (signed.dtype.kind == "i" or unsigned == np.uint64) and column.size and column.max() >= _limit(signed):
+        place = int(np.argmax(column >= _limit(signed)))
+        if signed[place] < 0:
+            raise ArgumentError(f"{name} has the negative index {signed[place]} at position {place}; indices count from 0")
+        raise ArgumentError(f"{name} has the index {signed[place]} at position {place}; indices are below {MAX_DIM}")
+    return column
 
 
-def stored_column(column: Array, name: str) -> Array:
+def _limit(column: Array) -> int:
+    """Returns the number from which indices of this type, read as unsigned numbers, are out of range."""
+    return min(MAX_DIM, 2**31) if column.dtype.kind == "i" and column.dtype.itemsize < 8 else MAX_DIM
+
+
+def stored_column(column: Array) -> Array:
     """Returns indices as the library stores them: contiguous and of type uint32."""
-    if column.dtype == np.uint64 and column.size and column.max() >= MAX_DIM:
-        place = int(np.argmax(column))
-        raise ArgumentError(f"{name} has the index {column[place]} at position {place}; indices are below {MAX_DIM}")
     return np.require(column, np.uint32, ("A", "C"))
 
 

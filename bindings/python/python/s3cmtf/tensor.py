@@ -89,7 +89,7 @@ class Tensor(HasModes):
         if len(lengths) > 1:
             raise ArgumentError(f"the index arrays differ in length: {', '.join(map(str, sorted(lengths)))}")
         count = lengths.pop()
-        columns = [stored_column(of, f"{self._modes.title(mode)} of indices") for mode, of in enumerate(columns)]
+        columns = [stored_column(of) for of in columns]
         stored = np.ones(count, np.float32) if values is None else number_column(values, count, "values")
         weighted = None if weights is None else number_column(weights, count, "weights")
         if copy:
