@@ -43,9 +43,12 @@ flatten_matrices <- function(frame, matrices) {
       flat[[length(flat) + 1]] <- c(unclass(part), list(mode = mode))
     }
   }
-  names(flat) <- make.unique(vapply(flat, function(matrix) frame$modes[matrix$mode], ""), sep = ".")
+  names(flat) <- matrix_names(frame$modes, vapply(flat, `[[`, 0L, "mode"))
   flat
 }
+
+# Names of matrices: those of their modes, film and film.1 for two of mode film.
+matrix_names <- function(modes, numbers) make.unique(modes[numbers], sep = ".")
 
 # Labels of the modes with the rows that occur only in matrices appended.
 extended_labels <- function(frame, matrices) {

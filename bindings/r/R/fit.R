@@ -45,7 +45,7 @@ fit_tensor <- function(tensor, matrices, options, test, valid, init, checkpoint,
     if (is.null(valid)) NULL else frame_tensor(frame, valid, "valid"),
     init, check_path_or_null(checkpoint, "checkpoint"), check_path_or_null(resume, "resume"), reporter$report
   )
-  columns <- lapply(matrices, function(matrix) matrix$tensor$labels[[2]])
+  columns <- lapply(matrices, function(matrix) if (matrix$kind != "graph") matrix$tensor$labels[[2]])
   model <- new_model(handle, frame$modes, frame$labels, frame$spec, columns)
   model$call <- call
   if (keep_data) model$data <- tensor

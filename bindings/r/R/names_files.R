@@ -1,36 +1,78 @@
-# Names of rows beside a data or model file, as the command-line program writes and reads them. All files are complete under
-# temporary names in the same folder before they replace others.
+# Names of rows beside a data or model file, and of matrix columns beside a model file, as the command-line program writes and
+# reads them. All files are complete under temporary names in the same folder before they replace others.
 
 # The beginning of the names files of a data file: ratings.mode1.tsv belongs to ratings.coo.
 data_stem <- function(path) sub("\\.[^./]*$", "", path)
 
-names_file <- function(stem, n) paste0(stem, ".mode", n, ".tsv")
+names_title <- "index\tname"
+
+# Names of rows by the paths of their files; `what` is "mode", or "matrix" for columns.
+names_files <- function(stem, labels, what = "mode") {
+  stats::setNames(labels, sprintf("%s.%s%d.tsv", stem, what, seq_along(labels)))
+}
 
 # Does `write` between writing the names files and giving them their final names, so that nothing is replaced if they cannot
-# be written.
-with_names <- function(labels, stem, write) {
+# be written. `files` are names by path. Then removes other names files of `what` ("mode", "matrix") beside `stem`: they belong
+# to the file that was replaced.
+with_names <- function(files, stem, write, what = "mode") {
   staged <- character()
   on.exit(unlink(staged, expand = FALSE))
-  for (n in which(lengths(labels) > 0)) {
-    lines <- c("index\tname", paste0(sprintf("%d", seq_along(labels[[n]])), "\t", encode_names(labels[[n]], n)))
-    staged[names_file(stem, n)] <- stage_file(names_file(stem, n), function(connection) {
-      writeLines(lines, connection, useBytes = TRUE)
-      sum(nchar(lines, "bytes") + 1)
-    })
-  }
+  for (path in names(files)[lengths(files) > 0]) staged[path] <- stage_names(path, files[[path]])
   result <- write()
   for (path in names(staged)) commit_file(staged[[path]], path)
+  others <- setdiff(numbered_files(stem, what), basename(as.character(names(staged))))
+  for (path in file.path(dirname(stem), others)) if (is_names_file(path)) remove_file(path)
   invisible(result)
 }
 
-encode_names <- function(names, n) {
+# Existing files STEM.mode1.tsv and so on.
+numbered_files <- function(stem, what) {
+  found <- list.files(dirname(stem), all.files = TRUE)
+  found <- found[startsWith(found, paste0(basename(stem), "."))]
+  end <- substring(found, nchar(basename(stem)) + 1)
+  found[grepl(paste0("^\\.(", paste(what, collapse = "|"), ")[0-9]+\\.tsv$"), end)]
+}
+
+# A file of another format is what a user calls the rows, and stays.
+is_names_file <- function(path) {
+  start <- tryCatch(suppressWarnings(readBin(path, raw(), nchar(names_title))), error = function(condition) raw())
+  identical(start, charToRaw(names_title))
+}
+
+stage_names <- function(path, names, title = names_title) {
+  lines <- c(title, paste0(sprintf("%d", seq_along(names)), "\t", encode_names(names, path)))
+  stage_file(path, function(connection) {
+    writeLines(lines, connection, useBytes = TRUE)
+    sum(nchar(lines, "bytes") + 1)
+  })
+}
+
+escapes <- c("\\\\" = "\\", "\\t" = "\t", "\\n" = "\n", "\\r" = "\r")
+
+encode_names <- function(names, path) {
   names <- enc2utf8(as.character(names))
   wrong <- which(!validUTF8(names))
-  if (length(wrong) > 0) bad_argument("the name of row ", wrong[1], " of mode ", n, " is not valid UTF-8")
-  names <- gsub("\\", "\\\\", names, fixed = TRUE)
-  names <- gsub("\t", "\\t", names, fixed = TRUE)
-  names <- gsub("\n", "\\n", names, fixed = TRUE)
-  gsub("\r", "\\r", names, fixed = TRUE)
+  if (length(wrong) > 0) bad_argument("name ", wrong[1], " of ", basename(path), " is not valid UTF-8")
+  for (escape in names(escapes)) names <- gsub(escapes[[escape]], escape, names, fixed = TRUE)
+  names
+}
+
+decode_names <- function(names) {
+  found <- gregexpr("\\\\.", names)
+  regmatches(names, found) <- lapply(regmatches(names, found), function(escape) {
+    ifelse(escape %in% names(escapes), escapes[escape], escape)
+  })
+  names
+}
+
+# Names in the file of a mode beside a data or model file, or in another file if `mode` is NULL. A row without a name of its
+# own has its number.
+read_names <- function(path, mode = NULL) {
+  names <- .Call(r_names_read, path, mode)
+  if (is.null(names)) return(NULL)
+  other <- which(is.na(names) | duplicated(names))
+  names[other] <- paste0(ifelse(is.na(names[other]), "", names[other]), "#", other)
+  names
 }
 
 # Writes a temporary file beside `path` and returns its path. `write` has a connection and returns the number of bytes.
@@ -54,4 +96,8 @@ commit_file <- function(temporary, path) {
 file_failure <- function(path, temporary, reason) {
   unlink(temporary, expand = FALSE)
   raise("SYSTEM", paste0(path, ": cannot be written: ", reason))
+}
+
+remove_file <- function(path) {
+  if (file.exists(path) && !suppressWarnings(file.remove(path))) raise("SYSTEM", paste0(path, ": cannot be removed"))
 }

@@ -1,31 +1,32 @@
-# A model is the file of the library, usable by every program that reads it. Names of rows are in text files beside it, which
-# the command-line program reads too; the names of modes and matrices and the formula are in an RDS file beside it, with the
-# checksum of the model file.
+# A model is the file of the library, usable by every program that reads it. Files beside it have the names of rows
+# (PATH.mode1.tsv), of matrix columns (PATH.matrix1.tsv) and of modes (PATH.modes.tsv), which the packages for other languages
+# read and write too. PATH.rds has what only R needs: the formula, and which modes have no names.
 
 save_model <- function(object, path) {
   check_model(object)
   check_string(path, "path")
-  with_names(object$labels, path, function() {
-    .Call(r_model_save, object$handle, path)
-    # Names of a model that this one replaces.
-    for (n in which(lengths(object$labels) == 0)) {
-      stale <- names_file(path, n)
-      if (file.exists(stale) && !suppressWarnings(file.remove(stale))) raise("SYSTEM", paste0(stale, ": cannot be removed"))
-    }
-  })
-  spec <- object$spec
-  if (!is.null(spec)) spec$environment <- NULL
-  frame <- list(checksum = checksum(path), modes = object$modes, named = lengths(object$labels) > 0, spec = spec,
-    columns = object$columns)
-  write_frame(frame, frame_file(path))
+  encode_names(object$modes, modes_file(path))
+  files <- c(names_files(path, object$labels), names_files(path, unname(object$columns), "matrix"))
+  with_names(files, path, function() .Call(r_model_save, object$handle, path), c("mode", "matrix"))
+  write_modes(object$modes, path)
+  write_formula(object, path)
   invisible(path)
 }
 
-load_model <- function(path, mapped = TRUE) {
+load_model <- function(path, mapped = FALSE) {
   handle <- .Call(r_model_load, check_string(path, "path"), check_flag(mapped, "mapped"))
   info <- .Call(r_model_info, handle)
-  frame <- read_frame(path, info)
-  new_model(handle, frame$modes, frame$labels, frame$spec, frame$columns)
+  order <- length(info$modes$dim)
+  modes <- read_modes(path, order)
+  saved <- read_formula(path)
+  columns <- lapply(names(names_files(path, info$matrices$mode, "matrix")), function(file) if (file.exists(file)) read_names(file))
+  names(columns) <- matrix_names(modes, info$matrices$mode)
+  labels <- lapply(seq_len(order), function(n) {
+    # Names of a data file whose name begins in the same way are not those of a mode that was saved without names.
+    own <- file.exists(names(names_files(path, modes))[n])
+    if (own || !isTRUE(saved$unnamed[n])) read_names(path, n)
+  })
+  new_model(handle, modes, labels, saved$spec, columns)
 }
 
 export_model <- function(object, folder) {
@@ -34,12 +35,56 @@ export_model <- function(object, folder) {
   invisible(folder)
 }
 
-frame_file <- function(path) paste0(path, ".rds")
+# The SHA-256 of the first and the last 64 KiB of a model file. Files beside it have it because another program may replace the
+# model without them.
+model_digest <- function(path) {
+  end <- 65536
+  connection <- file(path, "rb")
+  on.exit(close(connection))
+  first <- readBin(connection, raw(), end)
+  seek(connection, max(0, file.size(path) - end))
+  .Call(r_sha256, c(first, readBin(connection, raw(), end)))
+}
 
-checksum <- function(path) unname(tools::md5sum(path))
+modes_file <- function(path) paste0(path, ".modes.tsv")
 
-write_frame <- function(frame, file) {
-  bytes <- serialize(frame, NULL)
+default_modes <- function(order) paste0("mode", seq_len(order))
+
+modes_title <- function(path) paste0(names_title, "\t", model_digest(path))
+
+write_modes <- function(modes, path) {
+  file <- modes_file(path)
+  if (identical(modes, default_modes(length(modes)))) return(remove_file(file))
+  commit_file(stage_names(file, modes, modes_title(path)), file)
+}
+
+read_modes <- function(path, order) {
+  file <- modes_file(path)
+  if (!file.exists(file)) return(default_modes(order))
+  lines <- tryCatch(readLines(file, warn = FALSE, encoding = "UTF-8"), error = function(condition) character())
+  lines <- lines[validUTF8(lines)]
+  names <- decode_names(sub("^.*\t", "", lines[-1]))
+  fault <- if (!identical(lines[1], modes_title(path))) {
+    "they were saved with another model"
+  } else if (length(names) != order) {
+    paste0("there are ", length(names), " for ", order, " modes")
+  } else if (anyDuplicated(names) || any(names == "")) {
+    "each mode needs a name of its own"
+  }
+  if (is.null(fault)) return(names)
+  signal_note("warning", paste0("the names of modes in ", file, " are ignored: ", fault))
+  default_modes(order)
+}
+
+formula_file <- function(path) paste0(path, ".rds")
+
+write_formula <- function(object, path) {
+  file <- formula_file(path)
+  unnamed <- lengths(object$labels) == 0
+  if (is.null(object$spec) && !any(unnamed)) return(remove_file(file))
+  spec <- object$spec
+  if (!is.null(spec)) spec$environment <- NULL
+  bytes <- serialize(list(digest = model_digest(path), spec = spec, unnamed = unnamed), NULL)
   temporary <- stage_file(file, function(connection) {
     writeBin(bytes, connection)
     length(bytes)
@@ -47,46 +92,19 @@ write_frame <- function(frame, file) {
   commit_file(temporary, file)
 }
 
-# Names of modes and of columns of matrices, and the formula, from the RDS file if it was written with this model. Names of rows
-# are those of the names files.
-read_frame <- function(path, info) {
-  order <- length(info$modes$dim)
-  frame <- saved_frame(path)
-  if (is.null(frame)) {
-    modes <- header_modes(path, order)
-    columns <- vector("list", length(info$matrices$mode))
-    names(columns) <- make.unique(modes[info$matrices$mode], sep = ".")
-    frame <- list(modes = modes, named = rep(TRUE, order), spec = NULL, columns = columns)
-  }
-  # Names of a data file whose name begins in the same way are not those of a mode that was saved without names.
-  frame$labels <- lapply(seq_len(order), function(n) {
-    if (frame$named[n] || file.exists(names_file(path, n))) .Call(r_names_beside, path, n)
-  })
-  frame
-}
-
-saved_frame <- function(path) {
-  file <- frame_file(path)
+# The content of the RDS file if it was written with this model.
+read_formula <- function(path) {
+  file <- formula_file(path)
   if (!file.exists(file)) return(NULL)
   unreadable <- function(condition) {
     raise("BAD_FILE", paste0(file, ": cannot be read (", conditionMessage(condition),
       "); without this file the model is loaded without its formula"))
   }
-  frame <- tryCatch(readRDS(file), error = unreadable, warning = unreadable)
-  if (!is.list(frame) || !identical(frame$checksum, checksum(path))) {
+  saved <- tryCatch(readRDS(file), error = unreadable, warning = unreadable)
+  if (!is.list(saved) || !identical(saved$digest, model_digest(path))) {
     signal_note("warning", paste0(file, " belongs to another model and is not used"))
     return(NULL)
   }
-  if (!is.null(frame$spec)) frame$spec$environment <- globalenv()
-  frame
-}
-
-# Other programs write the name of a mode as the title of the column of names; "name" stands for none.
-header_modes <- function(path, order) {
-  titles <- vapply(names_file(path, seq_len(order)), function(file) {
-    if (!file.exists(file)) return("")
-    parts <- strsplit(readLines(file, 1, warn = FALSE, encoding = "UTF-8"), "\t", fixed = TRUE)
-    if (length(parts) == 1 && length(parts[[1]]) == 2 && parts[[1]][1] == "index") parts[[1]][2] else ""
-  }, "", USE.NAMES = FALSE)
-  ifelse(titles %in% c("", "name") | duplicated(titles), paste0("mode", seq_len(order)), titles)
+  if (!is.null(saved$spec)) saved$spec$environment <- globalenv()
+  saved
 }

@@ -19,7 +19,7 @@ open_coo <- function(path, mapped = TRUE, verify = TRUE, modes = NULL, ...) {
   order <- length(.Call(r_coo_info, handle)$dims)
   if (is.null(modes)) modes <- rep("", order)
   if (!is.character(modes) || length(modes) != order) bad_argument("modes must have ", order, " names")
-  labels <- lapply(seq_len(order), function(n) .Call(r_names_beside, path, n))
+  labels <- lapply(seq_len(order), function(n) read_names(path, n))
   tensor <- new_tensor(handle, mode_names(stats::setNames(labels, modes)), labels)
   tensor$is_file <- TRUE
   tensor
@@ -28,9 +28,11 @@ open_coo <- function(path, mapped = TRUE, verify = TRUE, modes = NULL, ...) {
 write_coo <- function(tensor, path) {
   check_tensor(tensor)
   check_string(path, "path")
-  with_names(tensor$labels, data_stem(path), function() .Call(r_coo_write, tensor$handle, path))
+  with_tensor_names(tensor, data_stem(path), function() .Call(r_coo_write, tensor$handle, path))
   invisible(path)
 }
+
+with_tensor_names <- function(tensor, stem, write) with_names(names_files(stem, tensor$labels), stem, write)
 
 convert_coo <- function(input, output, ...) {
   text <- text_options(...)
@@ -57,7 +59,7 @@ fix_coo <- function(tensor, path, keep = c("mean", "first", "last")) {
   keep <- check_choice(keep)
   check_string(path, "path")
   fix <- function(handle) .Call(r_coo_fix, handle, path, match(keep, c("mean", "first", "last")) - 1L)
-  unlist(with_names(tensor$labels, data_stem(path), function() with_file(tensor, fix)))
+  unlist(with_tensor_names(tensor, data_stem(path), function() with_file(tensor, fix)))
 }
 
 split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per = NULL, by = NULL) {
@@ -71,7 +73,7 @@ split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per 
   check_number(valid, "valid")
   check_count(seed, "seed")
   split <- function(handle) .Call(r_coo_split, handle, prefix, test, valid, seed, latest)
-  with_names(tensor$labels, prefix, function() with_file(tensor, split))
+  with_tensor_names(tensor, prefix, function() with_file(tensor, split))
   parts <- c("train", if (test > 0) "test", if (valid > 0) "valid")
   files <- paste0(prefix, ".", parts, ".coo")
   opened <- lapply(files, function(file) {

@@ -118,26 +118,39 @@ SEXP r_coo_split(SEXP handle, SEXP prefix, SEXP test, SEXP valid, SEXP seed, SEX
     return R_NilValue;
 }
 
-/* The names of the rows of a mode from the names file beside a data file; NULL if there is none. */
-SEXP r_names_beside(SEXP path, SEXP mode)
+/* The row whose name is the empty string, as opposed to rows without a name; UINT64_MAX if there is none. */
+static uint64_t empty_name(const s3cmtf_names *names)
+{
+    uint64_t row = 0;
+    return s3cmtf_names_find(names, "", &row, call_error) == S3CMTF_OK ? row : UINT64_MAX;
+}
+
+/* The names of the rows of a mode from the names file beside a data file, or those of the file `path` if `mode` is NULL. NA for
+ * rows without a name; NULL if there is no file. */
+SEXP r_names_read(SEXP path, SEXP mode)
 {
     SEXP handle = PROTECT(handle_new(NAMES));
     s3cmtf_names *names = NULL;
     uint64_t count = 0, needed = 0;
-    check(s3cmtf_names_open_beside(path_from(path), *uint64s_from(mode, 1), &names, call_error));
+    if (mode == R_NilValue)
+        check(s3cmtf_names_open(path_from(path), &names, call_error));
+    else
+        check(s3cmtf_names_open_beside(path_from(path), *uint64s_from(mode, 1), &names, call_error));
     if (names == NULL) {
         UNPROTECT(1);
         return R_NilValue;
     }
     handle_set(handle, names);
     check(s3cmtf_names_get_count(names, &count, call_error));
+    const uint64_t empty = empty_name(names);
     SEXP result = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t)count));
     for (uint64_t i = 0; i < count; i++) {
         const void *top = vmaxget();
         check(s3cmtf_names_get(names, i, NULL, 0, &needed, call_error));
         char *name = R_alloc((size_t)needed, 1);
         check(s3cmtf_names_get(names, i, name, needed, NULL, call_error));
-        SET_STRING_ELT(result, (R_xlen_t)i, Rf_mkCharCE(name, CE_UTF8));
+        const int has_name = name[0] != '\0' || i == empty;
+        SET_STRING_ELT(result, (R_xlen_t)i, has_name ? Rf_mkCharCE(name, CE_UTF8) : NA_STRING);
         vmaxset(top);
     }
     UNPROTECT(2);

@@ -23,7 +23,7 @@ static const R_CallMethodDef routines[] = {
     ROUTINE(r_coo_convert, 4),
     ROUTINE(r_coo_fix, 3),
     ROUTINE(r_coo_split, 6),
-    ROUTINE(r_names_beside, 2),
+    ROUTINE(r_names_read, 2),
     ROUTINE(r_problem_new, 2),
     ROUTINE(r_fit, 11),
     ROUTINE(r_fold_in, 7),
@@ -49,6 +49,7 @@ static const R_CallMethodDef routines[] = {
     ROUTINE(r_recommend, 10),
     ROUTINE(r_similar, 5),
     ROUTINE(r_evaluate_ranking, 9),
+    ROUTINE(r_sha256, 1),
     ROUTINE(r_tune, 12),
     {NULL, NULL, 0},
 };

@@ -28,7 +28,7 @@ SEXP r_coo_write(SEXP handle, SEXP path);
 SEXP r_coo_convert(SEXP input, SEXP output, SEXP names, SEXP values);
 SEXP r_coo_fix(SEXP handle, SEXP path, SEXP keep);
 SEXP r_coo_split(SEXP handle, SEXP prefix, SEXP test, SEXP valid, SEXP seed, SEXP latest);
-SEXP r_names_beside(SEXP path, SEXP mode);
+SEXP r_names_read(SEXP path, SEXP mode);
 
 /* fit.c */
 SEXP r_problem_new(SEXP tensor, SEXP matrices);
@@ -71,6 +71,9 @@ SEXP r_recommend(SEXP handle, SEXP mode, SEXP queries, SEXP top, SEXP quantile, 
 SEXP r_similar(SEXP handle, SEXP mode, SEXP rows, SEXP top, SEXP threads);
 SEXP r_evaluate_ranking(SEXP handle, SEXP test, SEXP train, SEXP mode, SEXP user_mode, SEXP length, SEXP relevant,
     SEXP quantile, SEXP threads);
+
+/* sha256.c */
+SEXP r_sha256(SEXP bytes);
 
 /* tune.c */
 SEXP r_tune(SEXP tensor, SEXP matrices, SEXP preset, SEXP names, SEXP values, SEXP size, SEXP valid, SEXP range_names,

@@ -14,8 +14,14 @@ for (mapped in c(TRUE, FALSE)) {
   expect_equal(lists[[1]], lists[[2]])
 }
 expect_error(predict(loaded), pattern = "no training data", class = "s3cmtf_BAD_ARGUMENT")
-# Without the file of R the names of rows are those of the text files beside the model.
-unlink(paste0(path, ".rds"))
+# A model is read into memory by default, so that another program may shorten its file.
+shortened <- scratch("shortened.s3m")
+save_model(model, shortened)
+in_memory <- load_model(shortened)
+writeBin(raw(1), shortened)
+expect_identical(predict(in_memory, ratings), predict(model, ratings))
+# Without the files of names of modes and of R the names of rows are those of the text files beside the model.
+unlink(paste0(path, c(".rds", ".modes.tsv")))
 bare <- load_model(path)
 expect_equal(bare$modes, c("mode1", "mode2", "mode3"))
 expect_equal(rownames(factors(bare, 2)), rownames(factors(model, "film")))
@@ -38,7 +44,7 @@ expect_equal(rownames(factors(load_model(other), 1)), c("a\\t", "b\tc"))
 save_model(s3cmtf(rating ~ film + month, data.frame(film = 1:2, month = 1:2, rating = 1:2), rank = 1, epochs = 1), other)
 expect_false(file.exists(paste0(other, ".mode1.tsv")))
 # A file of another model, also one of the same sizes that another program has replaced.
-saveRDS(list(dims = c(1, 2, 3), modes = letters[1:3]), paste0(path, ".rds"))
+saveRDS(list(digest = "0", unnamed = logical(3)), paste0(path, ".rds"))
 expect_warning(load_model(path), "another model")
 saveRDS(1:3, paste0(path, ".rds"))
 expect_warning(load_model(path), "another model", class = "s3cmtf_warning")
@@ -47,7 +53,8 @@ twin <- function(seed) s3cmtf(rating ~ user + film + month, ratings, rank = 3, e
 save_model(twin(1), again)
 save_model(twin(2), other)
 invisible(file.copy(other, again, overwrite = TRUE))
-expect_warning(replaced <- load_model(again), "another model")
+expect_warning(replaced <- load_model(again), "again.s3m.rds belongs to another model")
+expect_warning(load_model(again), "again.s3m.modes.tsv are ignored: they were saved with another model", class = "s3cmtf_warning")
 expect_equal(replaced$modes, c("mode1", "mode2", "mode3"))
 expect_equal(factors(replaced, 2), factors(twin(2), 2))
 # Names of rows are those of the names files, also if they are newer than the file of R.
@@ -59,14 +66,14 @@ expect_equal(renamed$modes, c("user", "film", "month"))
 expect_equal(sum(rownames(factors(renamed, "film")) == "Film 1"), 1)
 expect_false("f1" %in% rownames(factors(renamed, "film")))
 expect_equal(names(renamed$columns), "film")
-# The title of the column of names may be the name of the mode.
+# Without the file of R the names of modes and matrix columns remain, and columns of data have the names of modes.
+save_model(model, path)
 unlink(paste0(path, ".rds"))
-writeLines(c("index\tfilm", lines[-1]), paste0(path, ".mode2.tsv"))
-titled <- load_model(path)
-expect_equal(titled$modes, c("mode1", "film", "mode3"))
-expect_equal(predict(titled, ratings), predict(model, ratings))
-expect_error(predict(titled, swapped), pattern = "no column mode1", class = "s3cmtf_BAD_ARGUMENT")
-expect_error(predict(titled, setNames(ratings, c("user", "song", "month", "rating"))), pattern = "no column film", class = "s3cmtf_BAD_ARGUMENT")
+plain <- load_model(path)
+expect_equal(plain$modes, c("user", "film", "month"))
+expect_equal(plain$columns, list(film = c("even", "odd")))
+expect_equal(predict(plain, swapped), predict(model, ratings))
+expect_error(predict(plain, setNames(ratings, c("user", "song", "month", "rating"))), pattern = "no column film", class = "s3cmtf_BAD_ARGUMENT")
 # Names of a data file are not those of modes that the model has without names.
 writeLines(c("index\tname", "1\tJan"), sub("s3m$", "mode3.tsv", path))
 save_model(model, path)
