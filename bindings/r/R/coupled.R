@@ -72,21 +72,21 @@ warn_unmatched <- function(rows, labels, name, mode) {
     enumerate(rows), "; the rows of the mode are such as ", enumerate(labels)))
 }
 
-# The handle of a matrix with the rows of the mode, whose names are `labels`.
-matrix_handle <- function(frame, matrix, labels, name) {
+# The handle of a matrix with the rows of the mode, whose names are `labels`; it has at least `size` rows.
+matrix_handle <- function(frame, matrix, labels, name, size = 0) {
   tensor <- matrix$tensor
   mode <- frame$modes[matrix$mode]
   dims <- dim(tensor)
   sides <- if (matrix$kind == "graph") 1:2 else 1
   maps <- lapply(sides, function(side) row_map(tensor$labels[[side]], dims[side], labels, mode, name))
   unchanged <- vapply(seq_along(sides), function(k) identical(maps[[k]], seq_len(dims[k])), NA)
-  if (all(unchanged) && (is.null(labels) || dims[1] == length(labels))) return(tensor$handle)
+  rows <- max(size, if (is.null(labels)) c(unlist(maps), dims[1]) else length(labels))
+  if (all(unchanged) && rows == dims[1]) return(tensor$handle)
   indices <- lapply(1:2, function(side) {
     index <- .Call(r_coo_indices, tensor$handle, side)
     if (side %in% sides) maps[[side]][index] else index
   })
   names(indices) <- c(mode, tensor$modes[2])
-  rows <- if (is.null(labels)) max(unlist(maps), dims[1]) else length(labels)
   new_dims <- if (matrix$kind == "graph") c(rows, rows) else c(rows, dims[2])
   new_coo(indices, .Call(r_coo_values, tensor$handle), new_dims, .Call(r_coo_weights, tensor$handle))
 }
@@ -102,21 +102,31 @@ row_map <- function(row_names, rows, labels, mode, name) {
   }
   if (!is.null(labels)) return(match(row_names, labels))
   # A mode with row numbers: names such as "12" are row numbers.
-  numbers <- suppressWarnings(as.integer(row_names))
-  if (anyNA(numbers) || any(numbers < 1)) {
+  numbers <- suppressWarnings(as.numeric(row_names))
+  if (anyNA(numbers) || any(numbers < 1 | numbers >= 2^32 | numbers != trunc(numbers))) {
     bad_argument("the rows of matrix ", name, " have names, such as ", row_names[1], ", but mode ", mode,
       " has row numbers; use factor(", mode, ") in the formula, or remove the row names")
   }
   numbers
 }
 
+# An error if a matrix without row names has fewer rows than its mode, unless its size is only that of its largest index.
+check_matrix_rows <- function(tensor, rows, mode, name) {
+  given <- dim(tensor)[1]
+  if (!tensor$sized || given >= rows || !is.null(tensor$labels[[1]])) return()
+  bad_argument("matrix ", name, " has ", given, " rows, but mode ", mode, " has ", rows,
+    "; give it one row for each row of the mode, or row names")
+}
+
 # Matrices as the C code expects them.
 prepare_matrices <- function(frame, matrices, labels) {
   lapply(names(matrices), function(name) {
     matrix <- matrices[[name]]
+    rows <- tensor_info(frame)$dims[matrix$mode]
+    check_matrix_rows(matrix$tensor, rows, frame$modes[matrix$mode], name)
     list(
       matrix$mode,
-      matrix_handle(frame, matrix, labels[[matrix$mode]], name),
+      matrix_handle(frame, matrix, labels[[matrix$mode]], name, if (is.null(matrix$tensor$labels[[1]])) 0 else rows),
       match(matrix$kind, matrix_kinds) - 1L,
       if (matrix$kind == "sampled") matrix$zeros else 0,
       if (is.null(matrix$weight)) 0 else matrix$weight,

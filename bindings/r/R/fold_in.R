@@ -12,6 +12,7 @@ fold_in <- function(object, mode, newdata = NULL, matrices = NULL, replace = FAL
     matrix_handle(frame, matrices[[name]], frame$labels[[number]], name)
   })
   tensor <- if (is.null(newdata)) NULL else frame_tensor(frame, newdata, "newdata")
+  if (!is.null(tensor)) check_entries(frame, number, tensor)
   folded <- .Call(r_fold_in, object$handle, number, tensor, handles, match(names(matrices), names(object$columns)),
     check_flag(replace, "replace"), check_count(threads, "threads"))
   result <- new_model(folded$handle, frame$modes, frame$labels, frame$spec, frame$columns)
@@ -32,6 +33,24 @@ new_rows <- function(object, number, newdata) {
   unique(rows[!is.na(rows)])
 }
 
+# New rows of a mode with names must have names. Rows of other modes that the model does not have count as the mean row.
+check_entries <- function(frame, number, handle) {
+  labels <- frame$labels[[number]]
+  last <- max(.Call(r_coo_indices, handle, number))
+  if (!is.null(labels) && last > length(labels)) {
+    bad_argument("row ", last, " of mode ", frame$modes[number], " has no name, but the ", length(labels),
+      " rows of the mode have; give the new rows by name")
+  }
+  sizes <- model_info(frame)$modes$dim
+  for (n in setdiff(seq_along(sizes), number)) {
+    unknown <- sum(.Call(r_coo_indices, handle, n) > sizes[n])
+    if (unknown == 0) next
+    rows <- if (is.null(frame$labels[[n]])) paste("1 to", sizes[n]) else paste("such as", enumerate(frame$labels[[n]]))
+    signal_note("warning", paste0("in ", unknown, if (unknown == 1) " entry" else " entries", " the row of mode ",
+      frame$modes[n], " is not in the model and counts as the mean row; the rows of the mode are ", rows))
+  }
+}
+
 # Matrices by the names of the model's matrices, with columns in the order of the fit. New columns are left out.
 fold_in_matrices <- function(object, number, matrices) {
   if (length(matrices) == 0) return(list())
@@ -39,9 +58,15 @@ fold_in_matrices <- function(object, number, matrices) {
     bad_argument("matrices must be a list with the names of the model's matrices: ",
       paste(names(object$columns), collapse = ", "))
   }
-  kinds <- matrix_kinds[model_info(object)$matrices$kind + 1]
+  info <- model_info(object)$matrices
+  kinds <- matrix_kinds[info$kind + 1]
   for (name in names(matrices)) {
     i <- matrix_number(object, name)
+    if (info$mode[i] != number) {
+      bad_argument("matrix ", name, " describes the rows of mode ", object$modes[info$mode[i]], ", not of mode ",
+        object$modes[number])
+    }
+    if (kinds[i] == "graph") bad_argument("matrix ", name, " is a graph, which cannot describe new rows; fit the model again")
     x <- matrices[[name]]
     part <- unclass(if (inherits(x, "s3cmtf_coupled")) x else coupled(x, kind = kinds[i]))
     part$tensor <- known_columns(part$tensor, object$columns[[i]])

@@ -1,7 +1,8 @@
 # A coo_tensor is a list: handle (external pointer), modes (names), labels (per mode NULL or the names of rows), spec (NULL or
-# the parsed formula), is_file (TRUE if it was opened).
-new_tensor <- function(handle, modes, labels, spec = NULL) {
-  structure(list(handle = handle, modes = modes, labels = labels, spec = spec), class = "coo_tensor")
+# the parsed formula), sized (whether the sizes of the modes are given, not those of the largest indices), is_file (TRUE if it
+# was opened).
+new_tensor <- function(handle, modes, labels, spec = NULL, sized = FALSE) {
+  structure(list(handle = handle, modes = modes, labels = labels, spec = spec, sized = sized), class = "coo_tensor")
 }
 
 coo_tensor <- function(..., values = NULL, dims = NULL, weights = NULL) {
@@ -43,7 +44,7 @@ as_coo_tensor.array <- function(x, drop_zeros = FALSE, ...) {
   if (is.null(labels)) labels <- vector("list", length(columns))
   names(columns) <- mode_names(labels, length(columns))
   handle <- new_coo(columns, as.double(x[observed]), dim(x))
-  new_tensor(handle, names(columns), checked_names(labels))
+  new_tensor(handle, names(columns), checked_names(labels), sized = TRUE)
 }
 
 as_coo_tensor.matrix <- as_coo_tensor.array
@@ -55,7 +56,7 @@ tensor_from_sparse <- function(x) {
   values <- if (methods::.hasSlot(x, "x")) as.double(x@x) else rep(1, length(x@i))
   columns <- list(row = x@i, column = rep.int(seq_len(ncol(x)) - 1L, diff(x@p)))
   handle <- new_coo(columns, values, dim(x), base = 0L)
-  new_tensor(handle, names(columns), checked_names(x@Dimnames))
+  new_tensor(handle, names(columns), checked_names(x@Dimnames), sized = TRUE)
 }
 
 # Names of rows and columns, which must identify them.
@@ -79,7 +80,7 @@ tensor_from_columns <- function(columns, values, dims, weights, spec = NULL) {
   handle <- new_coo(indices, numeric_values(values), dims, weights)
   labels <- lapply(parsed, `[[`, "labels")
   check_dims(dims, labels, names(columns))
-  new_tensor(handle, names(columns), unname(labels), spec)
+  new_tensor(handle, names(columns), unname(labels), spec, sized = !is.null(dims))
 }
 
 check_dims <- function(dims, labels, modes) {

@@ -51,7 +51,6 @@ rownames(others) <- paste("film", 1:40)
 expect_warning(fit(list(film = others)), "none of the 40 rows of matrix film occur in mode film", class = "s3cmtf_warning")
 graph <- matrix(1, 2, 2, dimnames = list(c("a", "b"), c("a", "b")))
 expect_warning(fit(list(film = coupled(graph, "graph", weight = 1))), "none of the 2 rows")
-expect_warning(clusters(reference, "film", k = 2, matrices = list(genre = others)), "none of the 40 rows of matrix genre")
 expect_silent(fit(list(film = coupled(rbind(others, genres[1, , drop = FALSE]), "full", weight = 1))))
 
 # Row names of a mode with row numbers.
@@ -61,7 +60,18 @@ expect_silent(s3cmtf(rating ~ user + film + month, numbered, list(film = genres[
 rownames(genres) <- paste0("f", 1:40)
 expect_error(s3cmtf(rating ~ user + film + month, numbered, list(film = genres)), pattern = "row numbers", class = "s3cmtf_BAD_ARGUMENT")
 
+# Row numbers as names of some rows, also of a list of cells.
+expect_silent(s3cmtf(rating ~ user + film + month, numbered, list(film = matrix(1, 2, 2, dimnames = list(c(7, 3), NULL))), rank = 3, epochs = 1))
+cells <- data.frame(film = c("7", "3"), genre = "a")
+expect_silent(s3cmtf(rating ~ user + film + month, numbered, list(film = coupled(cells, "full", weight = 1)), rank = 3, epochs = 1))
+far <- matrix(1, 1, 2, dimnames = list("5e9", NULL))
+expect_error(s3cmtf(rating ~ user + film + month, numbered, list(film = far)), pattern = "row numbers", class = "s3cmtf_BAD_ARGUMENT")
+
 # Wrong shapes.
+short <- "matrix film has 30 rows, but mode film has 40; give it one row for each row of the mode"
+expect_error(fit(list(film = unname(genres[1:30, ]))), pattern = short, class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(rating ~ user + film + month, numbered, list(film = unname(genres[1:30, ]))), pattern = short, class = "s3cmtf_BAD_ARGUMENT")
+expect_silent(s3cmtf(rating ~ user + film + month, numbered, list(film = data.frame(film = 1:30, genre = "a")), rank = 3, epochs = 1))
 expect_error(fit(list(actor = genres)), pattern = "no mode actor", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(fit(genres), pattern = "named by mode", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(fit(list(genres)), pattern = "named by mode", class = "s3cmtf_BAD_ARGUMENT")

@@ -27,3 +27,17 @@ expect_error(fold_in(model, "film"), class = "s3cmtf_error")
 # Rows by number.
 numbered <- small_fit()
 expect_equal(fold_in(numbered, "user", data.frame(user = 70L, film = 1:3, month = 1L, rating = 4))$added, 1)
+expect_equal(fold_in(numbered, "user", data.frame(user = 4e9, film = 1:3, month = 1L, rating = 4))$added, 1)
+for (row in c(0, -1, 1.5, 2^32, NA)) {
+  wrong <- data.frame(user = row, film = 1:3, month = 1L, rating = 4)
+  expect_error(fold_in(numbered, "user", wrong), pattern = "entry 1: the index of mode user", class = "s3cmtf_BAD_ENTRY")
+}
+# Rows of a mode with names need names.
+expect_error(fold_in(model, "user", coo_tensor(70L, 1L, 1L, values = 4)), pattern = "row 70 of mode user has no name", class = "s3cmtf_BAD_ARGUMENT")
+# Rows of other modes that the model does not have.
+expect_warning(fold_in(numbered, "user", data.frame(user = 70L, film = c(1L, 99L), month = 1L, rating = 4)), "in 1 entry the row of mode film is not in the model .* are 1 to 40", class = "s3cmtf_warning")
+expect_warning(fold_in(model, "user", transform(entries, film = c("f1", "f2", "g", "h"))), "in 2 entries the row of mode film .* such as f1", class = "s3cmtf_warning")
+# Matrices of other modes, and graphs.
+expect_error(fold_in(model, "user", matrices = list(film = described)), pattern = "matrix film describes the rows of mode film, not of mode user", class = "s3cmtf_BAD_ARGUMENT")
+graph <- s3cmtf(rating ~ user + film + month, fixture_ratings(), list(month = coupled(diag(6)[, c(2:6, 1)], "graph", weight = 1)), rank = 3, epochs = 1)
+expect_error(fold_in(graph, "month", matrices = list(month = matrix(1, 7, 7))), pattern = "matrix month is a graph", class = "s3cmtf_BAD_ARGUMENT")
