@@ -28,6 +28,7 @@ const FloatType = Union{Float32,Float64}
 include("c_types.jl")
 include("library.jl")
 include("errors.jl")
+include("interrupts.jl")
 include("c_functions.jl")
 include("handles.jl")
 include("views.jl")

@@ -1,23 +1,34 @@
 # The functions of include/s3cmtf.h. test/signatures.py compares the declarations with the header.
 
+"Whether an argument of type `Ptr{name}` is a cancellation token or a struct that has one."
+has_token(type) = Meta.isexpr(type, :curly) && type.args[2] isa Symbol && hasfield(getfield(@__MODULE__, type.args[2]), :cancel)
+is_token(type) = type == :(Ptr{s3cmtf_cancel})
+
 """
     @declare name(types...)::result
 
 Defines a function that calls the C function `name`. If its last parameter is an error handle and it returns a status, the Julia
-function has neither: it throws an `S3CMTFError` if the call fails.
+function has neither: it throws an `S3CMTFError` if the call fails. If a parameter is a cancellation token, which the Julia function
+does not have, or a struct with a token, an interrupt cancels the call.
 """
 macro declare(declaration)
     call, result = declaration.args
     name, types = call.args[1], call.args[2:end]
     cache = gensym(name)
     checked = result === :Int32 && length(types) > 0 && types[end] == :(Ptr{s3cmtf_error})
-    arguments = [Symbol(:argument, i) for i in 1:(length(types) - checked)]
+    given = [Symbol(:argument, i) for i in 1:(length(types) - checked)]
     target = :(address($cache, $(QuoteNode(name))))
+    parameters, status = given, :(ccall($target, $result, ($(types...),), $(given...), error))
+    if checked && any(type -> is_token(type) || has_token(type), types)
+        parameters = [argument for (argument, type) in zip(given, types) if !is_token(type)]
+        values = [is_token(type) ? :token : has_token(type) ? :(with_token($argument, token)) : argument for (argument, type) in zip(given, types)]
+        status = :(interruptible_call(token -> ($(values...), error), $target, Tuple{$(types...)}))
+    end
     body = if checked
         quote
             error = new_error()
             try
-                status = ccall($target, $result, ($(types...),), $(arguments...), error)
+                status = $status
                 status == S3CMTF_OK || throw_error(status, error)
             finally
                 s3cmtf_error_free(error)
@@ -25,11 +36,11 @@ macro declare(declaration)
             return nothing
         end
     else
-        :(ccall($target, $result, ($(types...),), $(arguments...)))
+        :(ccall($target, $result, ($(types...),), $(given...)))
     end
     return esc(quote
         const $cache = Ref{Ptr{Cvoid}}(C_NULL)
-        function $name($(arguments...))
+        function $name($(parameters...))
             $body
         end
     end)
@@ -41,6 +52,9 @@ end
 @declare s3cmtf_error_free(Ptr{s3cmtf_error})::Cvoid
 @declare s3cmtf_version_number()::UInt32
 @declare s3cmtf_version()::Cstring
+@declare s3cmtf_cancel_new(Ptr{Ptr{s3cmtf_cancel}}, Ptr{s3cmtf_error})::Int32
+@declare s3cmtf_cancel_request(Ptr{s3cmtf_cancel})::Cvoid
+@declare s3cmtf_cancel_free(Ptr{s3cmtf_cancel})::Cvoid
 @declare s3cmtf_text_new(Ptr{Ptr{s3cmtf_text}}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_text_set(Ptr{s3cmtf_text}, Cstring, Cstring, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_text_free(Ptr{s3cmtf_text})::Cvoid
@@ -166,6 +180,7 @@ end
 @declare s3cmtf_names_open_beside(Cstring, UInt64, Ptr{Ptr{s3cmtf_names}}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_names_get_count(Ptr{s3cmtf_names}, Ptr{UInt64}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_names_get(Ptr{s3cmtf_names}, UInt64, Ptr{UInt8}, UInt64, Ptr{UInt64}, Ptr{s3cmtf_error})::Int32
+@declare s3cmtf_names_find(Ptr{s3cmtf_names}, Cstring, Ptr{UInt64}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_names_free(Ptr{s3cmtf_names})::Cvoid
 
 zero_value(::Type{T}) where {T<:Number} = zero(T)

@@ -4,7 +4,7 @@ function scores(model::Model, data, threads, call, ::Type{T}) where {T}
     tensor = entries_like(data, model)
     threads = c_integer(UInt64, threads, "threads")
     return named_tuple(use(model.handle, tensor.handle) do pointer, coo
-        read_struct(output -> call(pointer, coo, threads, C_NULL, output), T)
+        read_struct(output -> call(pointer, coo, threads, output), T)
     end)
 end
 

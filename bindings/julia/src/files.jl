@@ -34,7 +34,7 @@ library, such as `columns`, `value`, `strings`, `delimiter`, `time`, `bin` and `
 from 1, and a file.
 """
 convert_file(input::AbstractString, output::AbstractString; options...) =
-    use(text -> s3cmtf_coo_convert(input, output, text, C_NULL), text_options(; options...))
+    use(text -> s3cmtf_coo_convert(input, output, text), text_options(; options...))
 
 """
     check(tensor)
@@ -42,7 +42,7 @@ convert_file(input::AbstractString, output::AbstractString; options...) =
 Counts faults of the entries: damaged sections of a file, entries out of range or not finite, and cells that are listed repeatedly.
 """
 check(tensor::Tensor) = named_tuple(use(tensor.handle) do coo
-    read_struct(faults -> s3cmtf_coo_check(coo, C_NULL, faults), s3cmtf_coo_faults)
+    read_struct(faults -> s3cmtf_coo_check(coo, faults), s3cmtf_coo_faults)
 end)
 
 """
@@ -53,7 +53,7 @@ Returns `min`, `max`, `mean` and `standard_deviation` of the values and the numb
 function summarize(tensor::Tensor)
     rows = Vector{UInt64}(undef, ndims(tensor))
     summary = use(tensor.handle) do coo
-        read_struct(summary -> s3cmtf_coo_summarize(coo, C_NULL, summary, rows, length(rows)), s3cmtf_coo_summary)
+        read_struct(summary -> s3cmtf_coo_summarize(coo, summary, rows, length(rows)), s3cmtf_coo_summary)
     end
     return merge(named_tuple(summary), (rows_used=Int.(rows),))
 end
@@ -64,14 +64,13 @@ end
 
 Writes a tensor to a binary `.coo` file, with values of `type` (`Float32` or `Float64`; by default their own), or a model to a
 file. The files appear complete or not at all. Names of rows are written beside it, as `ratings.mode1.tsv` beside `ratings.coo` and
-`films.s3m.mode1.tsv` beside `films.s3m`, and names of the modes of a model, as `films.s3m.modes.tsv`. Those of a model that is
-replaced are removed.
+`films.s3m.mode1.tsv` beside `films.s3m`; of a model also names of the columns of matrices, as `films.s3m.matrix1.tsv`, and of the
+modes, as `films.s3m.modes.tsv`. Other names files of the same path are removed.
 """
 function save(tensor::Tensor, path::AbstractString; type=nothing)
     code = type === nothing ? Int32(0) : type_code(type)
-    write_with_names(names_beside(tensor, splitext(path)[1])) do
-        use(coo -> s3cmtf_coo_write(coo, path, code, C_NULL), tensor.handle)
-    end
+    stem = splitext(path)[1]
+    write_with_names(() -> use(coo -> s3cmtf_coo_write(coo, path, code), tensor.handle), names_beside(names_file, stem, tensor.labels), stem)
     return path
 end
 
@@ -101,7 +100,7 @@ Writes a copy of an opened file without entries that are out of range or not fin
 """
 function fix(tensor::Tensor, path::AbstractString; keep=:mean)
     dropped, merged = Ref{UInt64}(0), Ref{UInt64}(0)
-    use_file(coo -> s3cmtf_coo_fix(coo, path, code(keep_codes, keep, "keep is"), C_NULL, dropped, merged), tensor)
+    use_file(coo -> s3cmtf_coo_fix(coo, path, code(keep_codes, keep, "keep is"), dropped, merged), tensor)
     return (dropped=Int(dropped[]), merged=Int(merged[]))
 end
 

@@ -99,11 +99,9 @@ progress(run::FitProgress) =
 
 Returns whether the fit has not ended yet.
 """
-isrunning(run::FitProgress) = is_running_after(run, 0.0)
-
-function is_running_after(run::FitProgress, seconds)
+function isrunning(run::FitProgress)
     running = Ref{Int32}(0)
-    use(fit -> s3cmtf_fit_wait(fit, seconds, running), run)
+    use(fit -> s3cmtf_fit_wait(fit, 0.0, running), run)
     return running[] != 0
 end
 
@@ -117,26 +115,11 @@ cancel(run::FitProgress) = use(s3cmtf_fit_cancel, run)
 Base.close(run::FitProgress) = close(run.handle)
 Base.isopen(run::FitProgress) = isopen(run.handle)
 
-"Longest time in seconds for which a wait does not see an interrupt or another task."
-const longest_pause = 0.05
-
-"Waits until the fit has ended or `done()`. Other tasks run meanwhile, and an interrupt cancels the fit."
-function wait_until(done, run::FitProgress)
-    pause = 0.001
-    try
-        while !done() && is_running_after(run, 0.001)
-            sleep(pause)
-            pause = min(1.5 * pause, longest_pause)
-        end
-    catch failure
-        failure isa InterruptException && cancel(run)
-        rethrow()
-    end
-    return nothing
-end
+"Waits until the fit has ended or `done()`. An interrupt cancels the fit."
+wait_for(done, run::FitProgress) = wait_until(() -> done() || !isrunning(run), () -> cancel(run))
 
 function Base.iterate(run::FitProgress, seen::Int=0)
-    wait_until(() -> progress(run).epoch > seen, run)
+    wait_for(() -> progress(run).epoch > seen, run)
     if isrunning(run)
         state = progress(run)
         return state, state.epoch
@@ -155,7 +138,7 @@ Waits for the end of a fit and returns its model.
 """
 function Base.fetch(run::FitProgress)
     run.model[] === nothing || return run.model[]
-    wait_until(() -> false, run)
+    wait_for(() -> false, run)
     lock(run.lock) do
         run.model[] === nothing && (run.model[] = take_model(run))
     end

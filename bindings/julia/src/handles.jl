@@ -44,6 +44,7 @@ free_object(owner::Handle, pointer) = end_view(owner)
 
 end_view(handle::Handle) = release(handle -> handle.views -= 1, handle)
 
+free_object(pointer::Ptr{s3cmtf_cancel}) = s3cmtf_cancel_free(pointer)
 free_object(pointer::Ptr{s3cmtf_text}) = s3cmtf_text_free(pointer)
 free_object(pointer::Ptr{s3cmtf_coo}) = s3cmtf_coo_free(pointer)
 free_object(pointer::Ptr{s3cmtf_options}) = s3cmtf_options_free(pointer)

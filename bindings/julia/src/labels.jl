@@ -21,6 +21,9 @@ function Labels(names::AbstractVector)
     return labels
 end
 
+"Whether a row has a name, which may be empty."
+has_name(labels::Labels, row) = row <= length(labels) && (!isempty(labels.names[row]) || get(labels.rows, "", 0) == row)
+
 Base.copy(labels::Labels) = Labels(copy(labels.names), copy(labels.rows))
 Base.length(labels::Labels) = length(labels.names)
 
@@ -36,10 +39,7 @@ row!(labels::Labels, name::AbstractString) = get!(labels.rows, name) do
 end
 
 "The name of a row, or its number if it has none."
-function label(labels::Labels, row::Integer)
-    name = row <= length(labels.names) ? labels.names[row] : ""
-    return isempty(name) ? string(row) : name
-end
+label(labels::Labels, row::Integer) = has_name(labels, row) ? labels.names[row] : string(row)
 
 const ModeLabels = Union{Nothing,Labels}
 
@@ -70,14 +70,29 @@ end
 
 Reads a file with names of rows: TSV or CSV with the number of a row, from 1, in the first column and its name in the second.
 """
-row_names(path::AbstractString) = read_names(create(output -> s3cmtf_names_open(path, output), s3cmtf_names)).names
+row_names(path::AbstractString) = open_names(path).names
+
+open_names(path) = read_names(create(output -> s3cmtf_names_open(path, output), s3cmtf_names))
 
 function read_names(handle::Handle{s3cmtf_names})
-    names = use(handle) do pointer
+    labels = use(handle) do pointer
         count = Ref{UInt64}(0)
         s3cmtf_names_get_count(pointer, count)
-        [read_text((args...) -> s3cmtf_names_get(pointer, row, args...)) for row in 0:Int(count[])-1]
+        labels = Labels([read_text((args...) -> s3cmtf_names_get(pointer, row, args...)) for row in 0:Int(count[])-1])
+        "" in labels.names && find_empty_name!(labels, pointer)
+        labels
     end
     close(handle)
-    return Labels(names)
+    return labels
+end
+
+"Finds the row whose name is empty, if there is one; other rows without a text have no name."
+function find_empty_name!(labels::Labels, names::Ptr{s3cmtf_names})
+    row = Ref{UInt64}(0)
+    try
+        s3cmtf_names_find(names, "", row)
+        labels.rows[""] = row[] + 1
+    catch failure
+        failure isa S3CMTFError && failure.status == S3CMTF_BAD_ARGUMENT || rethrow()
+    end
 end

@@ -14,26 +14,24 @@ struct Model
 end
 
 """
-    load(path; mapped=true)
+    load(path; mapped=false)
 
-Reads a model file, or the model in a checkpoint, and the names of modes and of rows beside it. The file is mapped into memory
-unless `mapped=false`: it must not be modified or truncated while the model is in use. Replacing it, as `save` does, is safe.
+Reads a model file, or the model in a checkpoint, and the names of modes, rows and matrix columns beside it. With `mapped=true` the
+file is mapped into memory instead: it must not be modified or truncated while the model is in use. Replacing it, as `save` does, is
+safe.
 """
-function load(path::AbstractString; mapped=true)
+function load(path::AbstractString; mapped=false)
     handle = create(output -> s3cmtf_model_load(path, mapped ? S3CMTF_OPEN_MAPPED : S3CMTF_OPEN_PRIVATE, output), s3cmtf_model)
     info = model_info(handle)
     labels = ModeLabels[read_labels(path, mode) for mode in 1:Int(info.order)]
-    return Model(handle, read_modes(path, Int(info.order)), labels, fill!(Vector{ModeLabels}(undef, info.matrices), nothing))
+    files = [columns_file(path, matrix) for matrix in 1:Int(info.matrices)]
+    return Model(handle, read_modes(path, Int(info.order)), labels, ModeLabels[isfile(file) ? open_names(file) : nothing for file in files])
 end
 
 function save(model::Model, path::AbstractString)
     foreach(mode -> check_name(string(mode)), model.modes)
-    write_with_names(names_beside(model, path)) do
-        use(pointer -> s3cmtf_model_save(pointer, path), model.handle)
-        for (mode, labels) in enumerate(model.labels)
-            labels === nothing && rm(names_file(path, mode); force=true)
-        end
-    end
+    files = [names_beside(names_file, path, model.labels); names_beside(columns_file, path, model.matrix_labels)]
+    write_with_names(() -> use(pointer -> s3cmtf_model_save(pointer, path), model.handle), files, path)
     write_modes(model.modes, path)
     return path
 end
@@ -43,7 +41,7 @@ end
 
 Writes factors, core, mean, biases, and factors and offsets of the matrices to a folder, as `.npy` files and text.
 """
-export_arrays(model::Model, folder::AbstractString) = use(pointer -> s3cmtf_model_export(pointer, folder, C_NULL), model.handle)
+export_arrays(model::Model, folder::AbstractString) = use(pointer -> s3cmtf_model_export(pointer, folder), model.handle)
 
 Base.close(model::Model) = close(model.handle)
 Base.isopen(model::Model) = isopen(model.handle)

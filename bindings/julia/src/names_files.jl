@@ -1,6 +1,8 @@
 # Files with names of rows, which are written beside tensors and models.
 
+# Names of the rows of a mode, of a tensor without its extension or of a model; of the columns of a coupled matrix; and of modes.
 names_file(stem, mode) = string(stem, ".mode", mode, ".tsv")
+columns_file(model, matrix) = string(model, ".matrix", matrix, ".tsv")
 modes_file(model) = string(model, ".modes.tsv")
 
 # As the library writes and reads names: tab, line ends and backslash are escaped.
@@ -18,8 +20,8 @@ end
 cannot_write(path, reason) = S3CMTFError(S3CMTF_SYSTEM, "$path cannot be written: $reason")
 
 "Writes names to a temporary file beside `path`, which `commit` replaces."
-function stage_names(names, path::AbstractString; header="index\tname")
-    foreach(check_name, names)
+function stage_names(labels::Labels, path::AbstractString; header="index\tname")
+    foreach(check_name, labels.names)
     isdir(path) && throw(cannot_write(path, "it is a folder"))
     folder = dirname(abspath(path))
     isdir(folder) || throw(cannot_write(path, "there is no folder $folder"))
@@ -27,8 +29,8 @@ function stage_names(names, path::AbstractString; header="index\tname")
     try
         size = open(file.temporary, "w") do io
             size = write(io, header, "\n")
-            for (row, name) in enumerate(names)
-                isempty(name) || (size += write(io, string(row, '\t', escape(name), '\n')))
+            for (row, name) in enumerate(labels.names)
+                has_name(labels, row) && (size += write(io, string(row, '\t', escape(name), '\n')))
             end
             flush(io)
             size
@@ -47,19 +49,30 @@ discard(file::StagedFile) = rm(file.temporary; force=true)
 "Gives a file its final name. `mv` would remove the old file first."
 function commit(file::StagedFile)
     status = ccall(:jl_fs_rename, Int32, (Cstring, Cstring), file.temporary, file.path)
-    status < 0 && throw(cannot_write(file.path, unsafe_string(ccall(:uv_strerror, Cstring, (Int32,), status))))
+    status < 0 && throw(cannot_write(file.path, uv_message(status)))
 end
 
-"Writes pairs of a path and its names after `write_data()`: nothing is replaced if a file of names cannot be written."
-function write_with_names(write_data, files)
+"""
+Writes pairs of a path and its names after `write_data()`: nothing is replaced if a file of names cannot be written. Then removes other
+names files of the `stem`, which belong to a file that was replaced.
+"""
+function write_with_names(write_data, files, stem)
     staged = StagedFile[]
     try
-        foreach(((path, names),) -> push!(staged, stage_names(names, path)), files)
+        foreach(((path, labels),) -> push!(staged, stage_names(labels, path)), files)
         write_data()
         foreach(commit, staged)
+        foreach(name -> rm(joinpath(dirname(stem), name)), setdiff(names_files(stem), basename.(first.(files))))
     finally
         foreach(discard, staged)
     end
+end
+
+"The names files of rows and columns in the folder of `stem`."
+function names_files(stem)
+    start = basename(stem)
+    is_names_file(name) = startswith(name, start) && occursin(r"^\.(mode|matrix)[0-9]+\.tsv$", chop(name; head=length(start), tail=0))
+    return filter(is_names_file, readdir(dirname(abspath(stem))))
 end
 
 # Names of modes: PATH.modes.tsv beside the model PATH. The third field of its header is a digest of the model, because another
@@ -77,7 +90,7 @@ end
 "Writes the names of the modes of a model file, or removes those of a model that it replaced."
 function write_modes(modes, path::AbstractString)
     modes == default_modes(length(modes)) && return rm(modes_file(path); force=true)
-    commit(stage_names(string.(modes), modes_file(path); header="index\tname\t" * digest(path)))
+    commit(stage_names(Labels(string.(modes)), modes_file(path); header="index\tname\t" * digest(path)))
 end
 
 "Reads the names of the modes of a model file, if they were saved with it."
@@ -93,5 +106,5 @@ function read_modes(path::AbstractString, order::Int)
     return default_modes(order)
 end
 
-"Pairs of a path and the names of the rows of a mode, of all modes that have names."
-names_beside(object, stem) = [names_file(stem, mode) => labels.names for (mode, labels) in enumerate(object.labels) if labels !== nothing]
+"Pairs of a path and the names that belong there: `file(stem, n)` for the element n of a list, some of which have no names."
+names_beside(file, stem, list) = Pair{String,Labels}[file(stem, n) => labels for (n, labels) in enumerate(list) if labels !== nothing]

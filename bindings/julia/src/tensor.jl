@@ -61,7 +61,7 @@ end
 function Tensor(path::AbstractString; mapped=true, verify=true, text...)
     mode = (mapped ? S3CMTF_OPEN_MAPPED : S3CMTF_OPEN_PRIVATE) | (verify ? Int32(0) : S3CMTF_OPEN_UNVERIFIED)
     handle = use(text_options(; text...)) do options
-        create(output -> s3cmtf_coo_open(path, mode, options, C_NULL, output), s3cmtf_coo)
+        create(output -> s3cmtf_coo_open(path, mode, options, output), s3cmtf_coo)
     end
     order = Int(coo_info(handle).order)
     labels = ModeLabels[read_labels(path, mode) for mode in 1:order]

@@ -47,6 +47,47 @@ mktempdir() do folder
         @test labels(load(model), 2) === nothing
     end
 
+    @testset "names of matrix columns" begin
+        target = joinpath(folder, "kinds.s3m")
+        genres = CoupledMatrix(:film, (film=string.("film ", 1:40), genre=repeat(["", "dr\tama"], 20), value=ones(40)); kind=:full, weight=1)
+        coupled = quick_fit(Tensor(ratings_table); matrices=[CoupledMatrix(:month, (1:6, ones(Int, 6), ones(6)); kind=:full, weight=1), genres])
+        save(coupled, target)
+        @test read(target * ".matrix2.tsv", String) == "index\tname\n1\t\n2\tdr\\tama\n" && !isfile(target * ".matrix1.tsv")
+        names(model) = [column.name for column in concepts(model, :film)[1].largest_columns]
+        @test "" in names(coupled) || "dr\tama" in names(coupled)
+        @test names(load(target)) == names(coupled)
+        save(quick_fit(Tensor(ratings_table)), target)
+        @test !isfile(target * ".matrix2.tsv") && isfile(target * ".mode2.tsv")
+    end
+
+    @testset "the empty name" begin
+        target = joinpath(folder, "empty.s3m")
+        named = Tensor((film=["", "b", "", "c"], month=["x", "y", "z", ""], value=1.0:4.0))
+        save(quick_fit(named; rank=1), target)
+        loaded = load(target)
+        @test labels(loaded, :film) == ["", "b", "c"] && labels(loaded, :month) == ["x", "y", "z", ""]
+        @test predict(loaded, ("", "")) == predict(loaded, (1, 4)) && "" in similar(loaded, :film, "b").names
+        save(named, joinpath(folder, "empty.coo"))
+        @test Tensor((mode1=["c", ""], mode2=["", "x"], value=1:2); like=Tensor(joinpath(folder, "empty.coo"))).labels[1].rows[""] == 1
+    end
+
+    @testset "names of a tensor that is replaced" begin
+        target = joinpath(folder, "replaced.coo")
+        save(Tensor((film=["a", "b"], month=["x", "y"], year=["1", "2"], value=1:2); strings=[:year]), target)
+        write(joinpath(folder, "replaced.model.tsv"), "another file")
+        save(Tensor((film=["a", "b"], month=1:2, value=1:2)), target)
+        @test filter(startswith("replaced."), readdir(folder)) == ["replaced.coo", "replaced.mode1.tsv", "replaced.model.tsv"]
+        @test cd(() -> save(ratings(), "replaced.coo"), folder) == "replaced.coo" && !isfile(joinpath(folder, "replaced.mode1.tsv"))
+    end
+
+    @testset "a model is not mapped" begin
+        target = joinpath(folder, "cut.s3m")
+        save(quick_fit(), target)
+        read_model, expected = load(target), predict(quick_fit(), (1, 1, 1))
+        open(io -> truncate(io, 0), target, "r+")
+        @test predict(read_model, (1, 1, 1)) == expected
+    end
+
     @testset "names that cannot be written" begin
         named = quick_fit(Tensor(ratings_table))
         # Before the model: the old file stays, and no temporary file is left.

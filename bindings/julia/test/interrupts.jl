@@ -1,16 +1,23 @@
-# Ctrl-C during a fit and a search: the call is cancelled and throws an InterruptException, and the session goes on.
-function interrupted(code)
+# Ctrl-C during a long call: it is cancelled and throws an InterruptException, and the session goes on.
+function interrupted(calls...)
     script = """
         Base.exit_on_sigint(false)
         push!(LOAD_PATH, "@stdlib")
         using S3CMTF
         ratings = Tensor((rand(1:500, 50_000), rand(1:500, 50_000)), rand(50_000))
         interrupt() = ccall(:kill, Cint, (Cint, Cint), getpid(), Base.SIGINT)
-        try
-            $code
-            println("no exception")
-        catch failure
-            println(failure isa InterruptException ? "interrupted" : failure)
+        # In the middle of a call, from another process.
+        interrupt_later() = run(`sh -c "sleep 0.5; kill -INT \$(getpid())"`; wait=false)
+        outcome(call) =
+            try
+                call()
+                "no exception"
+            catch failure
+                failure isa InterruptException ? "interrupted" : sprint(showerror, failure)
+            end
+        small = fit(ratings; rank=2, epochs=1)
+        for call in [$(join(string.("() -> ", calls), ", "))]
+            println(outcome(call))
         end
         println(fit(ratings; rank=2, epochs=1) isa Model ? "goes on" : "")
         """
@@ -26,11 +33,11 @@ end
 if Sys.iswindows()
     println("SKIPPED: interrupts are tested by signals")
 else
-    @test interrupted("fit(state -> (state.epoch >= 2 && interrupt(); false), ratings; model=:cp, rank=4, epochs=1_000_000)") ==
-        "interrupted\ngoes on\n"
-    # In the middle of a wait, from another process.
-    @test interrupted("""run(`sh -c "sleep 0.5; kill -INT \$(getpid())"`; wait=false)
-        fit(ratings; model=:cp, rank=4, epochs=1_000_000)""") == "interrupted\ngoes on\n"
-    @test interrupted("tune(trial -> (interrupt(); sleep(0.2); false), ratings; trials=50, rank=2, epochs=3)") ==
-        "interrupted\ngoes on\n"
+    @test interrupted(
+        "fit(state -> (state.epoch >= 2 && interrupt(); false), ratings; model=:cp, rank=4, epochs=1_000_000)",
+        "(interrupt_later(); fit(ratings; model=:cp, rank=4, epochs=1_000_000))",
+        "tune(trial -> (interrupt(); sleep(0.2); false), ratings; trials=50, rank=2, epochs=3)",
+        "(interrupt_later(); clusters(small, 1; references=1_000_000, threads=1))",
+        "(interrupt_later(); similar(small, 1, repeat(1:500, 10_000); top=100, threads=1))",
+        "(interrupt_later(); while true; evaluate(small, ratings); end)") == "interrupted\n"^6 * "goes on\n"
 end

@@ -85,3 +85,29 @@ def test_a_failure_to_save_leaves_no_files(small, tmp_path):
     assert [of.name for of in tmp_path.iterdir()] == ["folder.s3m"]
     with pytest.raises(OSError):
         small.save(tmp_path / "missing" / "model.s3m")
+
+
+def test_names_of_a_file_that_is_replaced(small, model, tmp_path):
+    path = tmp_path / "x.s3m"
+    labelled = s3cmtf.Matrix(Tensor((["b", "c"], ["k", "l"])), 0, "full", weight=1)
+    tensor = Tensor((["", "b", "c"], ["x", "y", "z"], ["1", "2", "3"]), [1.0, 2.0, 3.0])
+    s3cmtf.fit(tensor, [labelled, labelled], rank=1, epochs=2).save(path)
+    assert list(Model.load(path).matrices[1].labels) == ["k", "l"]
+    (tmp_path / "x.s3m.model.tsv").write_text("another file")
+    small.save(path)
+    names = ["x.s3m", "x.s3m.mode1.tsv", "x.s3m.mode2.tsv", "x.s3m.model.tsv", "x.s3m.modes.tsv"]
+    assert sorted(of.name for of in tmp_path.iterdir()) == names
+    small.save(f"{tmp_path}//x.s3m")
+    assert sorted(of.name for of in tmp_path.iterdir()) == names
+    tensor.save(tmp_path / "y.coo")
+    Tensor((["a", "b"], [0, 1])).save(tmp_path / "y.coo")
+    assert sorted(of.name for of in tmp_path.glob("y.*")) == ["y.coo", "y.mode1.tsv"]
+    assert Tensor.open(tmp_path / "y.coo").labels[1] is None
+
+
+def test_a_model_is_not_mapped(model, tmp_path):
+    path = tmp_path / "cut.s3m"
+    model.save(path)
+    loaded = Model.load(path)
+    os.truncate(path, 0)
+    assert loaded.predict_cell(1, 1, 1) == model.predict_cell(1, 1, 1)

@@ -68,9 +68,19 @@ def _empty_name(names: Any) -> int:
     return int(row[0])
 
 
-def labels_files(stem: str, labels: Sequence[Optional[Labels]], what: str = "mode") -> Files:
-    """Returns the names files of labels, STEM.mode1.tsv and so on."""
-    return {_file(stem, what, number): None if of is None else _table("index\tname", of) for number, of in enumerate(labels)}
+def labels_files(stem: str, rows: Sequence[Optional[Labels]], columns: Sequence[Optional[Labels]] = ()) -> Files:
+    """Returns the names files of rows, STEM.mode1.tsv and so on, and of matrix columns, STEM.matrix1.tsv and so on. Those of a
+    file that is replaced are removed."""
+    folder, start = os.path.split(stem)
+    stem = os.path.join(folder, start)
+    files: Files = {}
+    for what, lists in (("mode", rows), ("matrix", columns)):
+        files.update({_file(stem, what, place): _table("index\tname", of) for place, of in enumerate(lists) if of is not None})
+    is_names_file = re.compile(re.escape(start) + r"\.(mode|matrix)[0-9]+\.tsv").fullmatch
+    present = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    for name in filter(is_names_file, present):
+        files.setdefault(os.path.join(folder, name), None)
+    return files
 
 
 def _file(stem: str, what: str, number: int) -> str:

@@ -55,10 +55,10 @@ class Model(Prediction, Rankings, Discovery, Folding):
     # Files
 
     @classmethod
-    def load(cls, path: PathLike, *, mapped: bool = True, modes: Optional[Sequence[str]] = None) -> "Model":
-        """Opens a model file, or the model in a checkpoint, with the labels and the names of the modes in files beside it;
-        labels are strings. `modes` are other names for the modes. A mapped file must not be modified while the model exists;
-        replacing it is safe."""
+    def load(cls, path: PathLike, *, mapped: bool = False, modes: Optional[Sequence[str]] = None) -> "Model":
+        """Reads a model file, or the model in a checkpoint, with the labels and the names of the modes in files beside it;
+        labels are strings. `modes` are other names for the modes. With mapped=True the file is mapped into memory: it must not
+        be modified or truncated while the model exists; replacing it is safe."""
         require_file(path)
         how = lib.S3CMTF_OPEN_MAPPED if mapped else lib.S3CMTF_OPEN_PRIVATE
         handle = create("model", lib.s3cmtf_model_load, path_bytes(path), how)
@@ -76,7 +76,7 @@ class Model(Prediction, Rankings, Discovery, Folding):
         completely or not at all."""
         stem = os.fspath(path)
         check_mode_names(self.modes)
-        with written({**labels_files(stem, self.labels), **labels_files(stem, self._columns, "matrix")}):
+        with written(labels_files(stem, self.labels, self._columns)):
             call(lib.s3cmtf_model_save, self._use(), path_bytes(path))
         write_mode_names(path, self.modes)
 

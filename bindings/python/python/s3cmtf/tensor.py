@@ -156,8 +156,8 @@ class Tensor(HasModes):
         """Opens a binary COO file, or a text file (.tns, .mtx, .csv, .tsv, also gzipped).
 
         A binary file is mapped into memory, or read if `mapped` is False; `verify=False` does not verify its checksums. A
-        mapped file must not be modified while the tensor exists; replacing it is safe. Names of rows in files beside it become
-        labels. Text is converted first; `dtype` is the type of its values, float64 (the default) or float32.
+        mapped file must not be modified or truncated while the tensor exists; replacing it is safe. Names of rows in files
+        beside it become labels. Text is converted first; `dtype` is the type of its values, float64 (the default) or float32.
 
         Options for text, by name. Lists are lists of Python; a COLUMN is a name in the header or a number from 1.
 
@@ -294,10 +294,10 @@ class Tensor(HasModes):
         return pd.DataFrame(columns)
 
     def save(self, path: PathLike) -> None:
-        """Writes a binary COO file, and the labels to files of names beside it. Files are written completely or not at all."""
+        """Writes a binary COO file, and the labels to files of names beside it (ratings.mode1.tsv beside ratings.coo). Those of a
+        tensor that it replaces are removed. Files are written completely or not at all."""
         handle, to = self._use(), path_bytes(path)
-        names = labels_files(os.fspath(os.path.splitext(path)[0]), self.labels)
-        with written({file: content for file, content in names.items() if content is not None}):
+        with written(labels_files(os.fspath(os.path.splitext(path)[0]), self.labels)):
             interruptible(lambda cancel: call(lib.s3cmtf_coo_write, handle, to, 0, cancel))
 
     def fixed(self, keep: str = "mean") -> "Tensor":
