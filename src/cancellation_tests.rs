@@ -43,13 +43,22 @@ impl Entries {
     }
 }
 
-const ALGORITHMS: [Algorithm; 5] = [
+const ALGORITHMS: [Algorithm; 6] = [
     Algorithm::Blocked,
     Algorithm::Opt,
     Algorithm::Naive,
     Algorithm::Als,
     Algorithm::Gibbs,
+    Algorithm::Sals,
 ];
+
+/// Returns the model with a full core, if the algorithm has one.
+fn largest_model(algorithm: Algorithm) -> ModelKind {
+    match algorithm {
+        Algorithm::Sals => ModelKind::Cp,
+        _ => ModelKind::Tucker,
+    }
+}
 
 fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
     Options {
@@ -88,7 +97,7 @@ const CORE_RANK: usize = 4;
 fn fits_of_a_large_core_poll_often() {
     entries_of_a_large_core().with_problem(|problem| {
         for algorithm in ALGORITHMS {
-            let options = options(algorithm, ModelKind::Tucker, CORE_RANK);
+            let options = options(algorithm, largest_model(algorithm), CORE_RANK);
             let what = format!("{algorithm:?}");
             polling(&what, || {
                 fit(problem, &options, &FitInput::default(), &mut (), &()).unwrap()
@@ -176,7 +185,8 @@ fn a_fit_can_be_cancelled_at_any_poll() {
     let entries = Entries::random(3, 20, 600);
     entries.with_problem(|problem| {
         for algorithm in ALGORITHMS {
-            let mut options = options(algorithm, ModelKind::Tucker, 3);
+            let mut options = options(algorithm, largest_model(algorithm), 3);
+            options.block_columns = 2;
             (options.epochs, options.samples, options.threads) = (3, 2, 1);
             options.valid_fraction = match algorithm {
                 Algorithm::Gibbs => 0.0,

@@ -24,7 +24,7 @@
 //! - Lock-free updates: `hogwild_update` for tensor entries, `hogwild_pairs` for matrix entries and graph edges. Both walk
 //!   through entries with `hogwild_walk`.
 //! - Row ownership: `row_partition`, `exclusive_rows`, `exclusive_cells`; [`hogwild_rows`] and `row_cache` for lock-free rows.
-//! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `cholesky`, `fiber_sums`, `mode_product`, `hollow_gram`.
+//! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `residual_update`, `cholesky`, `fiber_sums`, `mode_product`, `hollow_gram`.
 //! - Merges of replicas: `decayed_sum`, `mode_product`.
 //! - `nearest` finds nearest rows; `flops_probe` measures the machine's peak.
 //!
@@ -92,6 +92,7 @@ mod per_entry;
 mod predict_batches;
 pub mod reference;
 mod residual_sums;
+mod residual_update;
 mod row_cache;
 mod row_counts;
 mod row_moments;
@@ -129,6 +130,7 @@ pub(crate) use mode_product::{ModeProducts, RowProducts};
 pub(crate) use nearest::{Lanes, nearest};
 pub(crate) use normal_equations::{BiasedRow, NormalEquations};
 pub(crate) use partials::{OtherMode, Partials, PartialsScratch};
+pub(crate) use residual_update::{BlockValue, exchange_values};
 pub(crate) use row_cache::RowCache;
 pub(crate) use row_moments::{add_row_moments, add_weighted_rows};
 pub(crate) use row_partition::RowPartition;

@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use super::mode_csr::ModeCsr;
-use super::partials::{BATCH_ENTRIES, Partials, PartialsScratch, fill};
+use super::partials::{BATCH_ENTRIES, Partials, PartialsScratch, fill, fill_residuals};
 use crate::error::Result;
 use crate::progress::{StopFlag, count_operations, steps_per_poll};
 use crate::simd::{AlignedVec, LANES, Level, padded_len};
@@ -65,7 +65,7 @@ impl NormalEquations {
     }
 
     /// Row `i` of the sum of w d d^T, from the diagonal on.
-    #[cfg(test)]
+    #[inline]
     pub(crate) fn gram_row(&self, i: usize) -> &[f32] {
         &self.gram[i * padded_len(self.rank)..][i..self.rank]
     }
@@ -132,6 +132,33 @@ impl Partials<'_> {
         equations: &mut NormalEquations,
         stop: &StopFlag,
     ) -> Result<()> {
+        self.accumulate_terms(csr, entries, None, scratch, equations, stop)
+    }
+
+    /// Adds the sums over `entries` to `equations`, except for that of w r, with the elements of `residuals`, one per entry,
+    /// as r. The sums are incomplete if `stop` is requested.
+    pub(crate) fn accumulate_residuals(
+        &self,
+        csr: &ModeCsr,
+        entries: Range<usize>,
+        residuals: &[f32],
+        scratch: &mut PartialsScratch,
+        equations: &mut NormalEquations,
+        stop: &StopFlag,
+    ) -> Result<()> {
+        assert_eq!(residuals.len(), entries.len());
+        self.accumulate_terms(csr, entries, Some(residuals), scratch, equations, stop)
+    }
+
+    fn accumulate_terms(
+        &self,
+        csr: &ModeCsr,
+        entries: Range<usize>,
+        residuals: Option<&[f32]>,
+        scratch: &mut PartialsScratch,
+        equations: &mut NormalEquations,
+        stop: &StopFlag,
+    ) -> Result<()> {
         self.check(csr);
         assert_eq!(equations.rank, self.rank);
         scratch.reserve(self)?;
@@ -144,6 +171,7 @@ impl Partials<'_> {
             if stop.requested() {
                 break;
             }
+            let of_part = part.start - entries.start..part.end - entries.start;
             // SAFETY: every row index of `csr` has a row, the core, the scratch buffers and `equations`
             // are as long as the ranks require; there are as many weights as entries, or none; the level
             // is available.
@@ -153,6 +181,7 @@ impl Partials<'_> {
                     self,
                     csr.records(part.clone()),
                     csr.weights(part),
+                    residuals.map(|r| &r[of_part]),
                     scratch,
                     equations,
                 )
@@ -237,7 +266,7 @@ impl Partials<'_> {
 }
 
 dispatched! {
-    unsafe fn accumulate(partials: &Partials<'_>, records: &[u32], weights: &[f32], scratch: &mut PartialsScratch, equations: &mut NormalEquations) = any_accumulate;
+    unsafe fn accumulate(partials: &Partials<'_>, records: &[u32], weights: &[f32], residuals: Option<&[f32]>, scratch: &mut PartialsScratch, equations: &mut NormalEquations) = any_accumulate;
 }
 
 dispatched! {
@@ -274,6 +303,7 @@ unsafe fn any_accumulate<V: F32x16>(
     partials: &Partials<'_>,
     records: &[u32],
     weights: &[f32],
+    residuals: Option<&[f32]>,
     scratch: &mut PartialsScratch,
     equations: &mut NormalEquations,
 ) {
@@ -289,6 +319,13 @@ unsafe fn any_accumulate<V: F32x16>(
         // SAFETY: the caller's obligations; a batch fits into the scratch buffers.
         unsafe {
             fill::<V>(partials, batch, scratch, &mut cached);
+            match residuals {
+                None => fill_residuals(partials, batch, scratch),
+                Some(residuals) => {
+                    let of_batch = &residuals[number * BATCH_ENTRIES..][..count];
+                    scratch.residuals[..count].copy_from_slice(of_batch);
+                }
+            }
             let (d, lines) = (scratch.partials.as_ptr(), padded_len(partials.rank) / LANES);
             // Every sum contains the weight once.
             let weighted = if weights.is_empty() {
@@ -335,6 +372,9 @@ unsafe fn any_accumulate<V: F32x16>(
                 q.store(rhs);
                 s.store(partial_sum);
             }
+        }
+        if residuals.is_some() {
+            continue;
         }
         let residuals = scratch.residuals[..count].iter().map(|&r| f64::from(r));
         equations.residual_sum += if weights.is_empty() {
@@ -397,6 +437,7 @@ unsafe fn any_residuals<V: F32x16>(
         // SAFETY: the caller's obligations; a batch fits into the scratch buffers.
         unsafe {
             fill::<V>(partials, batch, scratch, &mut cached);
+            fill_residuals(partials, batch, scratch);
             let d = scratch.partials.as_ptr();
             for (k, e) in out.iter_mut().enumerate() {
                 let mut sum = V::zero();

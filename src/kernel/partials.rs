@@ -123,7 +123,7 @@ pub(super) struct ContractedRows {
     count: usize,
 }
 
-/// Computes d and r of a batch of at most [`BATCH_ENTRIES`] entries into `scratch`.
+/// Computes d of a batch of at most [`BATCH_ENTRIES`] entries into `scratch`.
 ///
 /// # Safety
 /// Rows and biases must exist for every index in `records`, and core and scratch buffers must have the
@@ -144,6 +144,21 @@ pub(super) unsafe fn fill<V: F32x16>(
             (None, &[a, b, c]) => fill_products::<V, 3>(partials, &[a, b, c], records, scratch),
             _ => fill_any::<V>(partials, records, scratch),
         }
+    }
+}
+
+/// Computes r of a batch of at most [`BATCH_ENTRIES`] entries into `scratch`.
+///
+/// # Safety
+/// As for [`fill`].
+#[inline(always)]
+pub(super) unsafe fn fill_residuals(
+    partials: &Partials<'_>,
+    records: &[u32],
+    scratch: &mut PartialsScratch,
+) {
+    // SAFETY: the caller's obligations.
+    unsafe {
         let width = partials.others.len() + 1;
         for (k, entry) in records.chunks_exact(width).enumerate() {
             let mut r = f32::from_bits(*entry.get_unchecked(width - 1));

@@ -11,6 +11,12 @@ const INITIAL_REGULARIZATION: f64 = 1e-6;
 /// lower triangle of A.
 pub(crate) fn cholesky(size: usize, a: &[f64]) -> Option<Vec<f64>> {
     let mut l = vec![0.0; size * size];
+    cholesky_into(size, a, &mut l).then_some(l)
+}
+
+/// Writes the lower triangle of L with L L^T = A to `l` and leaves the rest as it is. Returns false, with any numbers in
+/// `l`, if A is not positive definite. Reads only the lower triangle of A.
+pub(crate) fn cholesky_into(size: usize, a: &[f64], l: &mut [f64]) -> bool {
     count_operations(size * size * size / 6);
     for i in 0..size {
         for j in 0..=i {
@@ -21,11 +27,11 @@ pub(crate) fn cholesky(size: usize, a: &[f64]) -> Option<Vec<f64>> {
             } else if rest > 1e-14 * a[i * size + i] && rest.is_finite() {
                 l[i * size + i] = rest.sqrt();
             } else {
-                return None;
+                return false;
             }
         }
     }
-    Some(l)
+    true
 }
 
 /// Returns the Cholesky factor of a matrix that should be positive definite but is only known to `f32`

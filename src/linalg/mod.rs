@@ -19,7 +19,7 @@ mod symmetric_eigen;
 mod vector;
 
 pub(crate) use cholesky::{
-    cholesky, inverse, regularized_cholesky, solve_lower, solve_lower_transposed,
+    cholesky, cholesky_into, inverse, regularized_cholesky, solve_lower, solve_lower_transposed,
 };
 pub(crate) use conjugate_gradient::{ConjugateGradient, Operator};
 pub(crate) use coordinate_descent::{CoordinateDescent, WARM_START_PASSES};

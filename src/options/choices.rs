@@ -17,12 +17,15 @@ pub enum Algorithm {
     Als,
     /// Gibbs sampling, row by row; predictions are averaged over posterior samples.
     Gibbs,
+    /// SALS-single (Shin, Sael and Kang, TKDE 2017): least squares for a block of columns of one row at a time, CP without
+    /// matrices.
+    Sals,
 }
 
 impl Algorithm {
-    /// Returns whether each row is computed from all its entries (`als`, `gibbs`), instead of by SGD updates.
+    /// Returns whether each row is computed from all its entries (`als`, `gibbs`, `sals`), instead of by SGD updates.
     pub fn is_rowwise(self) -> bool {
-        matches!(self, Algorithm::Als | Algorithm::Gibbs)
+        matches!(self, Algorithm::Als | Algorithm::Gibbs | Algorithm::Sals)
     }
 }
 
@@ -157,7 +160,7 @@ macro_rules! choices {
     };
 }
 
-choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs");
+choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs", Sals = "sals");
 choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
 choices!(Initialization, INITIALIZATIONS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Paper = "paper", Normal = "normal");

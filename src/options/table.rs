@@ -34,6 +34,7 @@ const ALL: &[Algorithm] = &[
     Algorithm::Naive,
     Algorithm::Als,
     Algorithm::Gibbs,
+    Algorithm::Sals,
 ];
 /// The algorithms with a learning rate.
 const SGD: &[Algorithm] = &[Algorithm::Blocked, Algorithm::Opt, Algorithm::Naive];
@@ -43,7 +44,24 @@ const NOT_GIBBS: &[Algorithm] = &[
     Algorithm::Opt,
     Algorithm::Naive,
     Algorithm::Als,
+    Algorithm::Sals,
 ];
+/// The algorithms that minimize the objective of every model.
+const SGD_AND_ALS: &[Algorithm] = &[
+    Algorithm::Blocked,
+    Algorithm::Opt,
+    Algorithm::Naive,
+    Algorithm::Als,
+];
+/// The algorithms with coupled matrices.
+const COUPLED: &[Algorithm] = &[
+    Algorithm::Blocked,
+    Algorithm::Opt,
+    Algorithm::Naive,
+    Algorithm::Als,
+    Algorithm::Gibbs,
+];
+const SALS: &[Algorithm] = &[Algorithm::Sals];
 const GIBBS: &[Algorithm] = &[Algorithm::Gibbs];
 
 /// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, algorithms, help;`.
@@ -112,7 +130,7 @@ macro_rules! options {
 
 options! {
     algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked", ALL,
-        "Algorithm: blocked (parallel SGD), opt or naive (the paper's lock-free SGD), als, or gibbs (slower, usually more accurate)";
+        "Algorithm: blocked (parallel SGD), gibbs (slower, usually more accurate), als; of the paper: opt, naive (SGD), sals";
     model: ModelKind, OptionKind::Choice(MODELS), "auto", ALL,
         "Core tensor: tucker, cp, or auto (cp if rank is auto)";
     rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL,
@@ -137,15 +155,15 @@ options! {
         "Penalty on factors, core and columns; auto: estimated";
     penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root", NOT_GIBBS,
         "Penalty of a row with n entries: 1 (row), root of n, n (entry)";
-    lambda_m: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", ALL,
+    lambda_m: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", COUPLED,
         "Weight of matrices without one; auto: 1, or 0 if none is better";
     penalty: Penalty, OptionKind::Choice(PENALTIES), "l2", SGD,
         "Penalty norm: l2 (squares) or l1 (absolute values)";
     start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto", NOT_GIBBS,
         "Initial factors: drawn (by a short Gibbs chain), identity, paper or normal; auto is drawn, or paper with nonneg";
-    nonneg: bool, OptionKind::Flag, "false", NOT_GIBBS,
+    nonneg: bool, OptionKind::Flag, "false", SGD_AND_ALS,
         "Keep factors, core and columns non-negative; no mean, no biases";
-    orthogonal: bool, OptionKind::Flag, "true", NOT_GIBBS,
+    orthogonal: bool, OptionKind::Flag, "true", SGD_AND_ALS,
         "Orthonormalize the factor columns after fitting (tucker)";
     clip: Option<bool>, OptionKind::Flag, "auto", ALL,
         "Clip predictions to the training range; auto: on bounded scales";
@@ -175,6 +193,10 @@ options! {
         "Instruction set: auto, scalar, wide, avx2 or avx512";
     seed: u64, OptionKind::Integer(0, u64::MAX), "0", ALL,
         "Random seed";
+    block_columns: u64, OptionKind::Integer(1, 1024), "10", SALS,
+        "Columns that sals updates together, at most the rank";
+    inner_iterations: u64, OptionKind::Integer(1, 1000), "1", SALS,
+        "Updates of all modes for each block of columns of sals";
 }
 
 impl Options {

@@ -3,6 +3,7 @@
 use super::algorithm::{Algorithm, FitContext, InitialState};
 use super::entry_layout::EntryLayout;
 use super::rowwise::RowwiseSolver;
+use super::sals::{self, SalsSolver};
 use super::sgd::blocked::{BlockedSgd, BlockingPlan};
 use super::sgd::hogwild::HogwildSgd;
 use crate::error::Result;
@@ -17,6 +18,7 @@ pub(super) enum AlgorithmPlan {
     Blocked(Box<BlockingPlan>),
     Hogwild,
     Rowwise,
+    Sals,
 }
 
 impl AlgorithmPlan {
@@ -32,6 +34,7 @@ impl AlgorithmPlan {
             }
             options::Algorithm::Opt | options::Algorithm::Naive => AlgorithmPlan::Hogwild,
             options::Algorithm::Als | options::Algorithm::Gibbs => AlgorithmPlan::Rowwise,
+            options::Algorithm::Sals => AlgorithmPlan::Sals,
         }
     }
 
@@ -40,7 +43,7 @@ impl AlgorithmPlan {
         match self {
             AlgorithmPlan::Blocked(plan) => EntryLayout::Blocked(plan.partition()),
             AlgorithmPlan::Hogwild => EntryLayout::Shuffled,
-            AlgorithmPlan::Rowwise => EntryLayout::InOrder,
+            AlgorithmPlan::Rowwise | AlgorithmPlan::Sals => EntryLayout::InOrder,
         }
     }
 
@@ -57,7 +60,16 @@ impl AlgorithmPlan {
             }
             AlgorithmPlan::Hogwild => Box::new(HogwildSgd),
             AlgorithmPlan::Rowwise => Box::new(RowwiseSolver::new(model, context, state)?),
+            AlgorithmPlan::Sals => Box::new(SalsSolver::new(model, context, state)?),
         })
+    }
+}
+
+/// Refuses a problem or options that the algorithm does not support, before any work on them.
+pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
+    match options.algorithm {
+        options::Algorithm::Sals => sals::check_support(problem, options),
+        _ => Ok(()),
     }
 }
 

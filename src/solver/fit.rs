@@ -1,5 +1,6 @@
 //! The entry point of a fit: checks the input, resolves options and starting values, and runs the driver.
 
+use super::algorithm_factory::check_support;
 use super::coupling_selection::select_couplings;
 use super::driver::{Clock, Fit, FitMonitor, FitState};
 use super::holdout_split::HoldoutSplit;
@@ -139,6 +140,7 @@ fn check(problem: &Problem<'_>, options: &Options, input: &FitInput<'_>) -> Resu
         return Err(Error::argument(format!("{name}: {what}")));
     }
     check_matrix_weights(problem, options)?;
+    check_support(problem, options)?;
     check_validation(options, input)?;
     check_split(problem, options)?;
     if input.init.is_some() && input.resume.is_some() {

@@ -92,7 +92,7 @@ pub(super) fn resolve_options(
     }
     take_shape(&mut o, init);
     if o.model == ModelKind::Auto {
-        o.model = if o.rank.is_empty() {
+        o.model = if o.rank.is_empty() || o.algorithm == Algorithm::Sals {
             ModelKind::Cp
         } else {
             ModelKind::Tucker
@@ -228,6 +228,7 @@ fn shape_selections(
     }
     if options.model == ModelKind::Auto {
         let text = match resolved.model {
+            ModelKind::Cp if options.algorithm == Algorithm::Sals => "cp (the model of sals)",
             ModelKind::Cp => "cp (the default without ranks)",
             _ => "tucker (ranks are given)",
         };

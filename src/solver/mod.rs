@@ -5,7 +5,7 @@
 //!
 //! Open `fit.rs` first. It resolves the options (`hyperparameters`) and the starting values (`gibbs_init`), then runs the
 //! `driver`: one loop over epochs for every algorithm. `algorithm` is the interface that an algorithm implements,
-//! `algorithm_factory` chooses one: `sgd::blocked`, `sgd::hogwild` or `rowwise` (`als` and `gibbs`). All of them work on
+//! `algorithm_factory` chooses one: `sgd::blocked`, `sgd::hogwild`, `rowwise` (`als` and `gibbs`) or `sals`. All of them work on
 //! `data`, a copy of the entries after `standardization`. `tune` searches for options with many fits; `fold_in` adds rows to
 //! a fitted model.
 
@@ -46,6 +46,7 @@ mod resume;
 mod row_penalty;
 mod row_sample;
 mod rowwise;
+mod sals;
 mod sgd;
 mod standardization;
 mod stream_ids;

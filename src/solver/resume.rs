@@ -187,7 +187,13 @@ const CHANGEABLE_OPTIONS: [&str; 7] = [
 
 /// Options that checkpoints of earlier versions lack and whose defaults mean what those versions did. Later options that
 /// alter the course of a fit do not belong here.
-const OPTIONS_ADDED_LATER: [&str; 3] = ["burn_in", "valid_fraction", "likelihood"];
+const OPTIONS_ADDED_LATER: [&str; 5] = [
+    "burn_in",
+    "valid_fraction",
+    "likelihood",
+    "block_columns",
+    "inner_iterations",
+];
 
 /// Fields that checkpoints of earlier versions lack and whose defaults suit a fit that is resumed from them.
 const FIELDS_ADDED_LATER: [&str; 5] = [

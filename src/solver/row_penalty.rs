@@ -1,6 +1,7 @@
 //! The regularization weight of a row as a function of its entries.
 
 use crate::error::Result;
+use crate::model::ModelMode;
 use crate::options::PenaltyScaling;
 use crate::problem::ProblemMode;
 use crate::try_alloc::try_collect;
@@ -21,6 +22,16 @@ impl RowPenalty {
                 PenaltyScaling::SqrtCount => entry_weight.sqrt(),
                 PenaltyScaling::Count => entry_weight,
             }
+    }
+
+    /// Returns the penalty of each row of a mode. A row without tensor entries is penalized like a row with one entry.
+    pub(super) fn of_rows(self, mode: &ModelMode) -> Result<Vec<f32>> {
+        let weight = |i: usize| match mode.counts[i] {
+            0 => 1.0,
+            _ => mode.row_weight(i),
+        };
+        let penalties = (0..mode.counts.len()).map(|i| self.of_row(weight(i)) as f32);
+        try_collect(mode.counts.len(), penalties, "rows")
     }
 
     /// Returns the penalty of each row divided by its number of entries; 0 for rows without entries.

@@ -34,6 +34,7 @@ mod recommend_shapes;
 mod resume;
 mod rowwise;
 mod rowwise_results;
+mod sals;
 mod tune;
 mod valid_fraction;
 mod weights;

@@ -96,6 +96,10 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
     };
     total.add(tensor.entries, block_bytes(tensor.order()));
     total.add(csr_entries(tensor.entries), csr_bytes(tensor.order()));
+    if options.algorithm == Algorithm::Sals {
+        // The residuals of each list.
+        total.add(tensor.entries, 4 * tensor.order());
+    }
     total.add(tensor.pages, PAGE_BYTES);
     total.add(
         options.threads,

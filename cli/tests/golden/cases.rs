@@ -108,6 +108,17 @@ fn side_information() -> Vec<Case> {
             }
         }
     }
+    for order in 2..=4 {
+        for (variant, extra) in [
+            ("plain", "--block-columns 2"),
+            ("weights", "--block-columns 2 --weights {data}/weights.tns"),
+            ("inner iterations", "--block-columns 1 --inner-iterations 2"),
+        ] {
+            let name = format!("cp/order {order}/{variant}");
+            let options = format!("--model cp --rank 5 {extra}");
+            cases.push(Case::new(&name, &format!("order{order}"), "sals", &options));
+        }
+    }
     cases
 }
 

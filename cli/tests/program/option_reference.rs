@@ -140,7 +140,7 @@ fn algorithms(option: &OptionInfo) -> String {
         }
     }
     match words.len() {
-        3 if has_all_sgd => "all".into(),
+        4 if has_all_sgd => "all".into(),
         _ => words.join(", "),
     }
 }
@@ -179,7 +179,7 @@ fn option_reference_has_the_arguments_of_fit() {
 }
 
 /// A value of each option that some algorithm does not use, other than its default.
-const OTHER_VALUES: [(&str, &str); 17] = [
+const OTHER_VALUES: [(&str, &str); 20] = [
     ("epochs", "5"),
     ("eta", "0.3"),
     ("schedule", "inverse"),
@@ -197,6 +197,9 @@ const OTHER_VALUES: [(&str, &str); 17] = [
     ("samples", "2"),
     ("likelihood", "probit"),
     ("valid_fraction", "0.1"),
+    ("lambda_m", "3"),
+    ("block_columns", "1"),
+    ("inner_iterations", "2"),
 ];
 
 #[test]
@@ -217,9 +220,10 @@ fn algorithms_ignore_or_refuse_options_they_do_not_use() {
         ])
     };
     let error = |line: &serde_json::Value| line["summary"]["train_rmse"].clone();
-    for algorithm in ["blocked", "opt", "naive", "als", "gibbs"] {
+    for algorithm in ["blocked", "opt", "naive", "als", "gibbs", "sals"] {
+        let model = if algorithm == "sals" { "cp" } else { "tucker" };
         let base = format!(
-            "algorithm={algorithm}\nthreads=1\nmodel=tucker\nrank=2\nepochs=3\nsamples=3\nburn_in=1\n"
+            "algorithm={algorithm}\nthreads=1\nmodel={model}\nrank=2\nepochs=3\nsamples=3\nburn_in=1\n"
         );
         let expected = error(fit(&base).ok().json().last().unwrap());
         for option in OPTION_TABLE {

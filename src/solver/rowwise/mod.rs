@@ -69,4 +69,7 @@ pub(super) use new_rows::{
 pub(super) use noise_model::NoiseModel;
 pub(super) use posterior_samples::restore_quantized;
 pub(super) use probit::Probit;
+pub(super) use problem::group_by_modes;
+pub(super) use row_tasks::{RowTask, RowTasks};
+pub(super) use setup::absorb_diagonal_core;
 pub(super) use solver::RowwiseSolver;

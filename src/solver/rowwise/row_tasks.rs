@@ -10,7 +10,7 @@ use crate::kernel::ModeCsr;
 use crate::try_alloc::{try_collect, try_to_vec};
 
 /// One unit of work.
-pub(super) enum RowTask {
+pub(in crate::solver) enum RowTask {
     /// All entries of several rows: a range of positions in [`RowTasks::rows`].
     Rows(Range<usize>),
     /// Some entries of one long row.
@@ -24,7 +24,7 @@ pub(super) enum RowTask {
 }
 
 /// The tasks that update some or all rows of a mode.
-pub(super) struct RowTasks {
+pub(in crate::solver) struct RowTasks {
     pub rows: Vec<u32>,
     pub tasks: Vec<RowTask>,
 }
@@ -48,7 +48,7 @@ const MAX_PARTS: usize = 64;
 
 impl RowTasks {
     /// Divides all rows. `terms` are the entries of each data term.
-    pub(super) fn all(terms: &[&ModeCsr]) -> Result<RowTasks> {
+    pub(in crate::solver) fn all(terms: &[&ModeCsr]) -> Result<RowTasks> {
         let rows = terms.first().map_or(0, |csr| csr.row_count());
         let rows = try_collect(rows, 0..rows as u32, "rows")?;
         Ok(RowTasks::new(terms, rows))

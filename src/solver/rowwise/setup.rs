@@ -263,18 +263,11 @@ fn build_problem(
     };
     let mut problem = RowwiseProblem::new(&model.shape, tensor, &inputs, settings, pool)?;
     for (mode, target) in model.modes.iter().zip(&data.prior_means) {
-        // A row without tensor entries is penalized like a row with one entry.
-        let weight = |i: usize| match mode.counts[i] {
-            0 => 1.0,
-            _ => mode.row_weight(i),
-        };
-        let strength = |i: usize| data.penalty.of_row(weight(i)) as f32;
-        let rows = match problem.update {
-            Update::LeastSquares { .. } => mode.counts.len(),
-            Update::Sample { .. } => 0,
-        };
         problem.penalties.push(ModePenalty {
-            strengths: try_collect(rows, (0..rows).map(strength), "rows")?,
+            strengths: match problem.update {
+                Update::LeastSquares { .. } => data.penalty.of_rows(mode)?,
+                Update::Sample { .. } => Vec::new(),
+            },
             target: target.clone(),
         });
     }
@@ -326,7 +319,7 @@ fn copy_biases(biases: &mut [Vec<f32>], model: &Model, other: &Model, scale: f64
 
 /// Multiplies a hyper-diagonal core, divided by `scale`, into the rows of the first mode, so that the core for scaled
 /// values is 1: rows determine the scale of a component. A full core stays.
-fn absorb_diagonal_core(model: &mut Model, scale: f64) -> Result<()> {
+pub(in crate::solver) fn absorb_diagonal_core(model: &mut Model, scale: f64) -> Result<()> {
     if model.shape.kind() == CoreKind::Full {
         return Ok(());
     }

@@ -31,6 +31,7 @@ use std::time::Instant;
 use search::Search;
 use stop::SearchMonitor;
 
+use super::algorithm_factory::check_support;
 use super::driver::{Clock, FitMonitor};
 use super::fit::check_matrix_weights;
 use super::hyperparameters::resolve_options;
@@ -109,6 +110,7 @@ pub fn tune(
 fn check(problem: &Problem<'_>, options: &Options, search_options: &TuneOptions<'_>) -> Result<()> {
     options.validate()?;
     check_matrix_weights(problem, options)?;
+    check_support(problem, options)?;
     let refuse = |why: String| Err(Error::argument(why));
     let TuneOptions {
         trials,

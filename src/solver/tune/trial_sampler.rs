@@ -56,7 +56,9 @@ impl<'a> TrialSampler<'a> {
         TrialSampler {
             space,
             base,
-            searches_model: given.model == ModelKind::Auto && given.rank.is_empty(),
+            searches_model: given.model == ModelKind::Auto
+                && given.rank.is_empty()
+                && given.algorithm != Algorithm::Sals,
             other_rank: default_rank(
                 problem,
                 match base.model {

@@ -1,0 +1,92 @@
+//! Construction of the solver from the driver's data, and what it refuses.
+
+use super::mode_entries::SalsMode;
+use super::solver::SalsSolver;
+use crate::error::{Error, Result};
+use crate::kernel::{CooSlices, CoreKind};
+use crate::model::Model;
+use crate::options::{ModelKind, Options, Penalty};
+use crate::problem::Problem;
+use crate::solver::algorithm::{FitContext, InitialState, Origin};
+use crate::solver::rowwise::{RowTasks, absorb_diagonal_core, group_by_modes};
+use crate::sort::stable_sort_by_key;
+use crate::try_alloc::{try_to_vec, try_zeroed};
+
+const NEEDS_CP: &str = "sals fits the CP model only; set model = cp, or use another algorithm";
+
+/// Refuses problems with matrices and options that SALS-single does not have.
+pub(in crate::solver) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
+    let refuse = |why: &str| Err(Error::argument(why));
+    if options.model == ModelKind::Tucker {
+        return refuse(NEEDS_CP);
+    }
+    if !problem.matrices().is_empty() {
+        return refuse(
+            "sals (SALS-single) factorizes the tensor alone; leave out the matrices and graphs, or use another algorithm",
+        );
+    }
+    if options.nonneg {
+        return refuse(
+            "sals solves for factors of either sign; for non-negative factors use als or blocked",
+        );
+    }
+    if options.penalty == Penalty::L1 {
+        return refuse(
+            "sals solves for rows in closed form, which an l1 penalty does not have; use l2, or another algorithm",
+        );
+    }
+    Ok(())
+}
+
+impl SalsSolver {
+    /// Prepares the first epoch.
+    pub(in crate::solver) fn new(
+        model: &mut Model,
+        context: &FitContext<'_>,
+        initial: &InitialState<'_>,
+    ) -> Result<SalsSolver> {
+        let FitContext {
+            options,
+            data,
+            pool,
+            ..
+        } = context;
+        // The model to start from may have another core than the options.
+        if model.shape.kind() == CoreKind::Full {
+            return Err(Error::argument(NEEDS_CP));
+        }
+        if !matches!(initial.origin, Origin::Checkpoint) {
+            absorb_diagonal_core(model, 1.0)?;
+        }
+        let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len()).collect();
+        let entries = data.tensor.list();
+        let tensor = CooSlices {
+            row_counts: &row_counts,
+            rows: &entries.rows,
+            // Epochs subtract the biases, which change after each of them.
+            values: entries.original_values(),
+            weights: &entries.weights,
+        };
+        let mut modes = Vec::new();
+        for (n, csr) in group_by_modes(tensor, pool)?.into_iter().enumerate() {
+            modes.push(SalsMode {
+                tasks: RowTasks::all(&[&csr])?,
+                residuals: try_zeroed(csr.len(), "residuals")?,
+                penalties: data.penalty.of_rows(&model.modes[n])?,
+                target: try_to_vec(&data.prior_means[n], "row elements")?,
+                csr,
+            });
+        }
+        let mut modes_by_size: Vec<usize> = (0..row_counts.len()).collect();
+        stable_sort_by_key(&mut modes_by_size, &|&n| row_counts[n]);
+        let rank = model.shape.ranks()[0];
+        let count = rank.div_ceil(options.block_columns as usize);
+        let block = |k: usize| k * rank / count..(k + 1) * rank / count;
+        Ok(SalsSolver {
+            modes,
+            modes_by_size,
+            blocks: (0..count).map(block).collect(),
+            inner_iterations: options.inner_iterations,
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! The solver: the passes over the blocks of columns, and the interface to the driver.
+
+use std::ops::Range;
+
+use super::column_block::ColumnBlock;
+use super::mode_entries::SalsMode;
+use super::residuals::{compute_residuals, exchange_blocks};
+use super::row_update::update_rows;
+use crate::error::Result;
+use crate::model::Model;
+use crate::solver::algorithm::{Algorithm, EpochRequest, FitContext};
+
+/// `sals` on one problem.
+pub(in crate::solver) struct SalsSolver {
+    pub(super) modes: Vec<SalsMode>,
+    /// The modes in the order of their updates, by their number of rows.
+    pub(super) modes_by_size: Vec<usize>,
+    pub(super) blocks: Vec<Range<usize>>,
+    /// Number of updates of all modes for each block.
+    pub(super) inner_iterations: u64,
+}
+
+impl Algorithm for SalsSolver {
+    fn epoch(
+        &mut self,
+        model: &mut Model,
+        context: &FitContext<'_>,
+        _: EpochRequest,
+    ) -> Result<f64> {
+        let FitContext {
+            standardization,
+            level,
+            pool,
+            ..
+        } = context;
+        let (biases, level) = (&standardization.biases, *level);
+        let mut block = ColumnBlock::copy(model, self.blocks[0].clone())?;
+        for (n, mode) in self.modes.iter_mut().enumerate() {
+            let columns = block.columns.clone();
+            compute_residuals(mode, n, model, biases, columns, level, pool)?;
+        }
+        for k in 0..self.blocks.len() {
+            for _ in 0..self.inner_iterations {
+                for &n in &self.modes_by_size {
+                    update_rows(&self.modes[n], n, &mut block, level, pool)?;
+                }
+            }
+            block.store(model)?;
+            if let Some(columns) = self.blocks.get(k + 1) {
+                let next = ColumnBlock::copy(model, columns.clone())?;
+                for (n, mode) in self.modes.iter_mut().enumerate() {
+                    exchange_blocks(mode, n, &block, &next, level, pool)?;
+                }
+                block = next;
+            }
+        }
+        model.update_mean_rows()?;
+        Ok(0.0)
+    }
+
+    fn can_diverge(&self) -> bool {
+        false
+    }
+}
