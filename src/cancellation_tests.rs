@@ -186,7 +186,7 @@ fn a_fit_can_be_cancelled_at_any_poll() {
     entries.with_problem(|problem| {
         for algorithm in ALGORITHMS {
             let mut options = options(algorithm, largest_model(algorithm), 3);
-            options.block_columns = 2;
+            options.subset_size = 2;
             (options.epochs, options.samples, options.threads) = (3, 2, 1);
             options.valid_fraction = match algorithm {
                 Algorithm::Gibbs => 0.0,

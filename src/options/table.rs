@@ -130,7 +130,7 @@ macro_rules! options {
 
 options! {
     algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked", ALL,
-        "Algorithm: blocked (parallel SGD), gibbs (slower, usually more accurate), als; of the paper: opt, naive (SGD), sals";
+        "Algorithm: blocked (parallel SGD), gibbs (slower, usually more accurate) or als; of the paper: opt, naive, sals";
     model: ModelKind, OptionKind::Choice(MODELS), "auto", ALL,
         "Core tensor: tucker, cp, or auto (cp if rank is auto)";
     rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL,
@@ -193,10 +193,10 @@ options! {
         "Instruction set: auto, scalar, wide, avx2 or avx512";
     seed: u64, OptionKind::Integer(0, u64::MAX), "0", ALL,
         "Random seed";
-    block_columns: u64, OptionKind::Integer(1, 1024), "10", SALS,
-        "Columns that sals updates together, at most the rank";
-    inner_iterations: u64, OptionKind::Integer(1, 1000), "1", SALS,
-        "Updates of all modes for each block of columns of sals";
+    subset_size: u64, OptionKind::Integer(1, 1024), "10", SALS,
+        "Columns that sals updates together";
+    inner_epochs: u64, OptionKind::Integer(1, 1000), "1", SALS,
+        "Updates of each such subset of columns per epoch (sals)";
 }
 
 impl Options {

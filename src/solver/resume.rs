@@ -191,8 +191,8 @@ const OPTIONS_ADDED_LATER: [&str; 5] = [
     "burn_in",
     "valid_fraction",
     "likelihood",
-    "block_columns",
-    "inner_iterations",
+    "subset_size",
+    "inner_epochs",
 ];
 
 /// Fields that checkpoints of earlier versions lack and whose defaults suit a fit that is resumed from them.

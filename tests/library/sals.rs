@@ -22,7 +22,7 @@ fn options(rank: usize, columns: u64) -> Options {
     o.algorithm = Algorithm::Sals;
     o.model = ModelKind::Cp;
     o.rank = vec![rank];
-    o.block_columns = columns;
+    o.subset_size = columns;
     o.start = Initialization::Normal;
     o.lambda_reg = Some(PENALTY);
     o.threads = 1;
@@ -69,7 +69,7 @@ fn rows_of_the_last_block_solve_their_normal_equations() {
         let block = (blocks - 1) * rank / blocks..rank;
         for weights in [&[][..], &weights] {
             let mut o = options(rank, columns);
-            (o.epochs, o.inner_iterations) = (2, inner);
+            (o.epochs, o.inner_epochs) = (2, inner);
             let model = fit_tensor(tensor, weights, &o);
             assert!(model.core()[..rank].iter().all(|&g| g == 1.0));
             // The gradient of half the objective, and the sum of the absolute values of its terms.
@@ -118,7 +118,7 @@ fn the_loss_never_rises() {
     let data = small_data();
     for (columns, inner, biases) in [(1, 1, false), (2, 3, true), (4, 1, true), (9, 2, false)] {
         let mut o = options(9, columns);
-        (o.epochs, o.inner_iterations) = (25, inner);
+        (o.epochs, o.inner_epochs) = (25, inner);
         (o.biases, o.mean) = (biases, biases);
         let (model, _) = fit_planted(&data, &o, false);
         let losses: Vec<f64> = model.history().iter().map(|e| e.loss).collect();
@@ -154,7 +154,7 @@ fn one_block_of_all_columns_is_als() {
             (o.epochs, o.biases, o.mean) = (3, biases, biases);
             let (sals, _) = fit_planted(&data, &o, false);
             // More columns than there are make the same block.
-            o.block_columns = 1024;
+            o.subset_size = 1024;
             let (more, _) = fit_planted(&data, &o, false);
             assert!(parameter_bits(&sals) == parameter_bits(&more));
             o.algorithm = Algorithm::Als;
@@ -162,7 +162,7 @@ fn one_block_of_all_columns_is_als() {
             let difference = factor_difference(&sals, &als);
             assert!(difference < 2e-3, "rank {rank}: {difference}");
             o.algorithm = Algorithm::Sals;
-            o.block_columns = 3;
+            o.subset_size = 3;
             let (blocks, _) = fit_planted(&data, &o, false);
             assert!(factor_difference(&sals, &blocks) > 0.01);
         }
@@ -188,7 +188,7 @@ fn planted_cp_models_are_recovered() {
         let data = planted(name, dims, 3);
         for (columns, inner) in [(1, 2), (2, 1), (3, 1)] {
             let mut o = options(3, columns);
-            (o.epochs, o.inner_iterations) = (100, inner);
+            (o.epochs, o.inner_epochs) = (100, inner);
             (o.lambda_reg, o.eval_every) = (Some(0.01), 100);
             // Alternating least squares has local minima, so the best of several random starts counts.
             let from_seed = |seed: u64| {
@@ -298,8 +298,8 @@ fn what_the_method_lacks_is_refused() {
     refused(&|_| {}, true, "factorizes the tensor alone");
     refused(&|o| o.nonneg = true, false, "non-negative");
     refused(&|o| o.penalty = Penalty::L1, false, "l1");
-    refused(&|o| o.block_columns = 0, false, "block_columns");
-    refused(&|o| o.inner_iterations = 0, false, "inner_iterations");
+    refused(&|o| o.subset_size = 0, false, "subset_size");
+    refused(&|o| o.inner_epochs = 0, false, "inner_epochs");
     // A model to start from has its own core.
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let mut o = options(4, 2);

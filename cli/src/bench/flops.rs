@@ -63,9 +63,9 @@ pub(super) fn flops_per_entry(options: &Options, algorithm: Algorithm, ranks: &[
         (ModelKind::Cp, Algorithm::Als | Algorithm::Gibbs) => n * (largest + n + 2.0) * largest,
         // It fits CP models only.
         (_, Algorithm::Sals) => {
-            let blocks = (largest / options.block_columns as f64).ceil();
+            let blocks = (largest / options.subset_size as f64).ceil();
             let block = largest / blocks;
-            let updates = options.inner_iterations as f64 * (block + n + 2.0);
+            let updates = options.inner_epochs as f64 * (block + n + 2.0);
             // Residuals without the first block, and the exchange of blocks before each of the others.
             let residuals = n + 2.0 * n * (1.0 - 1.0 / blocks);
             n * (updates + residuals) * largest

@@ -110,9 +110,9 @@ fn side_information() -> Vec<Case> {
     }
     for order in 2..=4 {
         for (variant, extra) in [
-            ("plain", "--block-columns 2"),
-            ("weights", "--block-columns 2 --weights {data}/weights.tns"),
-            ("inner iterations", "--block-columns 1 --inner-iterations 2"),
+            ("plain", "--subset-size 2"),
+            ("weights", "--subset-size 2 --weights {data}/weights.tns"),
+            ("inner iterations", "--subset-size 1 --inner-epochs 2"),
         ] {
             let name = format!("cp/order {order}/{variant}");
             let options = format!("--model cp --rank 5 {extra}");

@@ -198,8 +198,8 @@ const OTHER_VALUES: [(&str, &str); 20] = [
     ("likelihood", "probit"),
     ("valid_fraction", "0.1"),
     ("lambda_m", "3"),
-    ("block_columns", "1"),
-    ("inner_iterations", "2"),
+    ("subset_size", "1"),
+    ("inner_epochs", "2"),
 ];
 
 #[test]

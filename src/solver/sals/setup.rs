@@ -80,13 +80,13 @@ impl SalsSolver {
         let mut modes_by_size: Vec<usize> = (0..row_counts.len()).collect();
         stable_sort_by_key(&mut modes_by_size, &|&n| row_counts[n]);
         let rank = model.shape.ranks()[0];
-        let count = rank.div_ceil(options.block_columns as usize);
+        let count = rank.div_ceil(options.subset_size as usize);
         let block = |k: usize| k * rank / count..(k + 1) * rank / count;
         Ok(SalsSolver {
             modes,
             modes_by_size,
             blocks: (0..count).map(block).collect(),
-            inner_iterations: options.inner_iterations,
+            inner_epochs: options.inner_epochs,
         })
     }
 }

@@ -17,7 +17,7 @@ pub(in crate::solver) struct SalsSolver {
     pub(super) modes_by_size: Vec<usize>,
     pub(super) blocks: Vec<Range<usize>>,
     /// Number of updates of all modes for each block.
-    pub(super) inner_iterations: u64,
+    pub(super) inner_epochs: u64,
 }
 
 impl Algorithm for SalsSolver {
@@ -40,7 +40,7 @@ impl Algorithm for SalsSolver {
             compute_residuals(mode, n, model, biases, columns, level, pool)?;
         }
         for k in 0..self.blocks.len() {
-            for _ in 0..self.inner_iterations {
+            for _ in 0..self.inner_epochs {
                 for &n in &self.modes_by_size {
                     update_rows(&self.modes[n], n, &mut block, level, pool)?;
                 }
