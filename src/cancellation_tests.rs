@@ -54,10 +54,7 @@ const ALGORITHMS: [Algorithm; 6] = [
 
 /// Returns the model with a full core, if the algorithm has one.
 fn largest_model(algorithm: Algorithm) -> ModelKind {
-    match algorithm {
-        Algorithm::Sals => ModelKind::Cp,
-        _ => ModelKind::Tucker,
-    }
+    algorithm.only_model().unwrap_or(ModelKind::Tucker)
 }
 
 fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {

@@ -27,6 +27,14 @@ impl Algorithm {
     pub fn is_rowwise(self) -> bool {
         matches!(self, Algorithm::Als | Algorithm::Gibbs | Algorithm::Sals)
     }
+
+    /// Returns the only kind of model that the algorithm fits; `None` if it fits all.
+    pub fn only_model(self) -> Option<ModelKind> {
+        match self {
+            Algorithm::Sals => Some(ModelKind::Cp),
+            _ => None,
+        }
+    }
 }
 
 /// The core of the model.
@@ -143,6 +151,15 @@ macro_rules! choices {
     ($type:ident, $words:ident: $($variant:ident = $word:literal),+) => {
         pub(super) const $words: &[&str] = &[$($word),+];
 
+        impl $type {
+            /// Returns the word for this choice.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$variant => $word,)+
+                }
+            }
+        }
+
         impl OptionValue for $type {
             fn parse(text: &str, _: &OptionKind) -> std::result::Result<Self, String> {
                 match text {
@@ -152,9 +169,7 @@ macro_rules! choices {
             }
 
             fn print(&self) -> String {
-                match self {
-                    $($type::$variant => $word.into(),)+
-                }
+                self.name().into()
             }
         }
     };

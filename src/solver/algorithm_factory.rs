@@ -6,10 +6,10 @@ use super::rowwise::RowwiseSolver;
 use super::sals::{self, SalsSolver};
 use super::sgd::blocked::{BlockedSgd, BlockingPlan};
 use super::sgd::hogwild::HogwildSgd;
-use crate::error::Result;
-use crate::kernel::CoreShape;
+use crate::error::{Error, Result};
+use crate::kernel::{CoreKind, CoreShape};
 use crate::model::Model;
-use crate::options::{self, Options};
+use crate::options::{self, ModelKind, Options};
 use crate::problem::Problem;
 use crate::simd::Level;
 
@@ -54,6 +54,12 @@ impl AlgorithmPlan {
         context: &FitContext<'_>,
         state: &InitialState<'_>,
     ) -> Result<Box<dyn Algorithm>> {
+        // The model to start from may have another core than the options.
+        let kind = match model.shape.kind() {
+            CoreKind::Full => ModelKind::Tucker,
+            _ => ModelKind::Cp,
+        };
+        check_model(&context.options, kind)?;
         Ok(match self {
             AlgorithmPlan::Blocked(plan) => {
                 Box::new(BlockedSgd::new(*plan, state.algorithm.blocked))
@@ -67,8 +73,22 @@ impl AlgorithmPlan {
 
 /// Refuses a problem or options that the algorithm does not support, before any work on them.
 pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
+    check_model(options, options.model)?;
     match options.algorithm {
         options::Algorithm::Sals => sals::check_support(problem, options),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a kind of model that the algorithm does not fit.
+fn check_model(options: &Options, kind: ModelKind) -> Result<()> {
+    match options.algorithm.only_model() {
+        Some(only) if kind != only && kind != ModelKind::Auto => {
+            let (algorithm, only) = (options.algorithm.name(), only.name());
+            Err(Error::argument(format!(
+                "{algorithm} fits {only} models only; set model = {only}, or use another algorithm"
+            )))
+        }
         _ => Ok(()),
     }
 }

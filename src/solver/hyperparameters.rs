@@ -92,10 +92,10 @@ pub(super) fn resolve_options(
     }
     take_shape(&mut o, init);
     if o.model == ModelKind::Auto {
-        o.model = if o.rank.is_empty() || o.algorithm == Algorithm::Sals {
-            ModelKind::Cp
-        } else {
-            ModelKind::Tucker
+        o.model = match o.algorithm.only_model() {
+            Some(model) => model,
+            None if o.rank.is_empty() => ModelKind::Cp,
+            None => ModelKind::Tucker,
         };
     }
     if o.rank.is_empty() {
@@ -227,12 +227,13 @@ fn shape_selections(
         return selections;
     }
     if options.model == ModelKind::Auto {
-        let text = match resolved.model {
-            ModelKind::Cp if options.algorithm == Algorithm::Sals => "cp (the model of sals)",
-            ModelKind::Cp => "cp (the default without ranks)",
-            _ => "tucker (ranks are given)",
+        let kind = resolved.model.name();
+        let why = match resolved.model {
+            _ if options.algorithm.only_model().is_some() => "the model of the algorithm",
+            ModelKind::Cp => "the default without ranks",
+            _ => "ranks are given",
         };
-        selections.push(Selection::new("model", text.into()));
+        selections.push(Selection::new("model", format!("{kind} ({why})")));
     }
     if let ([], [rank]) = (&options.rank[..], &resolved.rank[..]) {
         let text = match resolved.model {

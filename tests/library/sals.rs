@@ -293,7 +293,7 @@ fn what_the_method_lacks_is_refused() {
     refused(
         &|o| o.model = ModelKind::Tucker,
         false,
-        "sals fits the CP model only",
+        "sals fits cp models only",
     );
     refused(&|_| {}, true, "factorizes the tensor alone");
     refused(&|o| o.nonneg = true, false, "non-negative");

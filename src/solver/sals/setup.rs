@@ -3,23 +3,18 @@
 use super::mode_entries::SalsMode;
 use super::solver::SalsSolver;
 use crate::error::{Error, Result};
-use crate::kernel::{CooSlices, CoreKind};
+use crate::kernel::CooSlices;
 use crate::model::Model;
-use crate::options::{ModelKind, Options, Penalty};
+use crate::options::{Options, Penalty};
 use crate::problem::Problem;
 use crate::solver::algorithm::{FitContext, InitialState, Origin};
 use crate::solver::rowwise::{RowTasks, absorb_diagonal_core, group_by_modes};
 use crate::sort::stable_sort_by_key;
 use crate::try_alloc::{try_to_vec, try_zeroed};
 
-const NEEDS_CP: &str = "sals fits the CP model only; set model = cp, or use another algorithm";
-
 /// Refuses problems with matrices and options that SALS-single does not have.
 pub(in crate::solver) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
     let refuse = |why: &str| Err(Error::argument(why));
-    if options.model == ModelKind::Tucker {
-        return refuse(NEEDS_CP);
-    }
     if !problem.matrices().is_empty() {
         return refuse(
             "sals (SALS-single) factorizes the tensor alone; leave out the matrices and graphs, or use another algorithm",
@@ -51,10 +46,6 @@ impl SalsSolver {
             pool,
             ..
         } = context;
-        // The model to start from may have another core than the options.
-        if model.shape.kind() == CoreKind::Full {
-            return Err(Error::argument(NEEDS_CP));
-        }
         if !matches!(initial.origin, Origin::Checkpoint) {
             absorb_diagonal_core(model, 1.0)?;
         }

@@ -58,7 +58,7 @@ impl<'a> TrialSampler<'a> {
             base,
             searches_model: given.model == ModelKind::Auto
                 && given.rank.is_empty()
-                && given.algorithm != Algorithm::Sals,
+                && given.algorithm.only_model().is_none(),
             other_rank: default_rank(
                 problem,
                 match base.model {
