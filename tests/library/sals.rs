@@ -311,7 +311,7 @@ fn what_the_method_lacks_is_refused() {
         ..FitInput::default()
     };
     let error = fit(&problem, &o, &input, &mut (), &()).err().unwrap();
-    assert!(error.to_string().contains("CP model only"), "{error}");
+    assert!(error.to_string().contains("cp models only"), "{error}");
     // Ranks alone leave the model to the algorithm.
     (o.rank, o.epochs) = (vec![4], 1);
     let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
