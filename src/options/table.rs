@@ -142,7 +142,7 @@ options! {
     schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square", SGD,
         "Learning rate schedule: square (to 0) or inverse";
     decay: f64, OptionKind::Real(0.0, 1e6), "0.1", SGD,
-        "Decay per epoch of schedule inverse, eta / (1 + decay t)";
+        "Decay of schedule inverse, eta / (1 + decay t)";
     core_step: Option<f64>, OptionKind::Real(0.0, 1e6), "auto", SGD,
         "Learning rate of the core relative to the factors";
     mean: bool, OptionKind::Flag, "true", NOT_GIBBS,
@@ -180,7 +180,7 @@ options! {
     valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0", NOT_GIBBS,
         "Fraction of entries to hold out for validation; 0: none";
     time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0", ALL,
-        "Stop after this many seconds, preparations included; 0: never";
+        "Stop after this many seconds in all; 0: never";
     eval_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL,
         "Epochs between two evaluations of the errors";
     checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL,

@@ -53,7 +53,7 @@ pub(super) fn command(command: Command) -> Command {
             Arg::new("valid")
                 .long("valid")
                 .value_name("FILE|FRACTION")
-                .help(format!("Validation entries to compare trials on, or fraction to hold out [default: {}]", defaults.fraction)),
+                .help(format!("Validation entries for trials, or fraction to hold out [default: {}]", defaults.fraction)),
         )
         .arg(path_argument("output", "CONFIG", "File to write the best options to, for fit --config").short('o').required(true))
         .arg(number("trials", format!("Number of trials, including the default options [default: {}]", defaults.trials)))
