@@ -31,8 +31,7 @@ static SEXP sizes_of(const s3cmtf_clusters *clusters, uint64_t count)
     SEXP list = PROTECT(double_columns(names, count));
     for (uint64_t i = 0; i < count; i++) {
         const s3cmtf_cluster cluster = cluster_at(clusters, i);
-        REAL(VECTOR_ELT(list, 0))[i] = (double)cluster.rows;
-        REAL(VECTOR_ELT(list, 1))[i] = cluster.radius;
+        set_row(list, i, 2, (const double[]){(double)cluster.rows, cluster.radius});
     }
     UNPROTECT(1);
     return list;
@@ -43,16 +42,14 @@ static SEXP members_of(const s3cmtf_clusters *clusters, uint64_t count)
     static const char *const names[] = {"cluster", "row", "distance", NULL};
     uint64_t total = 0, place = 0;
     for (uint64_t i = 0; i < count; i++) total += cluster_at(clusters, i).members;
-    uint64_t *rows = (uint64_t *)R_alloc((size_t)total + 1, sizeof *rows);
+    uint64_t *rows = allocate(total, sizeof *rows);
     SEXP list = PROTECT(double_columns(names, total));
     double *distances = REAL(VECTOR_ELT(list, 2));
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t members = cluster_at(clusters, i).members;
         check(s3cmtf_clusters_copy_members(clusters, i, rows + place, distances + place, members, call_error));
-        for (uint64_t k = 0; k < members; k++, place++) {
-            REAL(VECTOR_ELT(list, 0))[place] = (double)i + 1;
-            REAL(VECTOR_ELT(list, 1))[place] = (double)rows[place] + 1;
-        }
+        for (uint64_t k = 0; k < members; k++, place++)
+            set_row(list, place, 2, (const double[]){(double)i + 1, (double)rows[place] + 1});
     }
     UNPROTECT(1);
     return list;
@@ -74,34 +71,31 @@ static SEXP labels_of(const s3cmtf_clusters *clusters, uint64_t count)
             const double numbers[] = {(double)i + 1,        (double)label.matrix + 1,     (double)label.column + 1,
                                       (double)label.rows_in_cluster, (double)label.rows_overall, label.lift,
                                       label.p_value,        label.log10_p_value,          label.log_odds};
-            for (int n = 0; n < 9; n++) REAL(VECTOR_ELT(list, n))[place] = numbers[n];
+            set_row(list, place, 9, numbers);
         }
     }
     UNPROTECT(1);
     return list;
 }
 
-static SEXP centres_of(const s3cmtf_clusters *clusters, uint64_t count, uint64_t rank)
+static void copy_centres(const s3cmtf_clusters *clusters, uint64_t count, uint64_t rank, double *centres)
 {
-    double *centre = (double *)R_alloc((size_t)rank, sizeof *centre);
-    SEXP centres = PROTECT(Rf_allocMatrix(REALSXP, (int)count, (int)rank));
+    double *centre = allocate(rank, sizeof *centre);
     for (uint64_t i = 0; i < count; i++) {
         check(s3cmtf_clusters_copy_centre(clusters, i, centre, rank, call_error));
-        for (uint64_t j = 0; j < rank; j++) REAL(centres)[j * count + i] = centre[j];
+        for (uint64_t j = 0; j < rank; j++) centres[j * count + i] = centre[j];
     }
-    UNPROTECT(1);
-    return centres;
 }
 
 static SEXP assignment_of(const s3cmtf_clusters *clusters, uint64_t count)
 {
     static const char *const names[] = {"row", "cluster", NULL};
-    uint64_t *rows = (uint64_t *)R_alloc((size_t)count + 1, sizeof *rows);
-    uint64_t *which = (uint64_t *)R_alloc((size_t)count + 1, sizeof *which);
+    uint64_t *rows = allocate(count, sizeof *rows);
+    uint64_t *which = allocate(count, sizeof *which);
     check(s3cmtf_clusters_copy_rows(clusters, rows, which, count, call_error));
     SEXP list = PROTECT(named_list(names));
-    SET_VECTOR_ELT(list, 0, uint64s_to_r(rows, (R_xlen_t)count, 1));
-    SET_VECTOR_ELT(list, 1, uint64s_to_r(which, (R_xlen_t)count, 1));
+    SET_VECTOR_ELT(list, 0, uint64s_to_r(rows, count, 1));
+    SET_VECTOR_ELT(list, 1, uint64s_to_r(which, count, 1));
     UNPROTECT(1);
     return list;
 }
@@ -114,7 +108,7 @@ static SEXP gaps_of(const s3cmtf_clusters *clusters, uint64_t count)
         s3cmtf_gap gap = {.size = sizeof gap};
         check(s3cmtf_clusters_get_gap(clusters, i, &gap, call_error));
         const double numbers[] = {(double)gap.clusters, gap.gap, gap.standard_error, gap.log_within, gap.log_reference};
-        for (int n = 0; n < 5; n++) REAL(VECTOR_ELT(list, n))[i] = numbers[n];
+        set_row(list, i, 5, numbers);
     }
     UNPROTECT(1);
     return list;
@@ -132,12 +126,10 @@ static SEXP result_of(const s3cmtf_clusters *clusters, uint64_t rank)
     SET_VECTOR_ELT(list, 1, sizes_of(clusters, info.clusters));
     SET_VECTOR_ELT(list, 2, members_of(clusters, info.clusters));
     SET_VECTOR_ELT(list, 3, labels_of(clusters, info.clusters));
-    SET_VECTOR_ELT(list, 4, centres_of(clusters, info.clusters, rank));
+    copy_centres(clusters, info.clusters, rank, add_matrix(list, 4, info.clusters, rank));
     SET_VECTOR_ELT(list, 5, assignment_of(clusters, info.rows));
     SET_VECTOR_ELT(list, 6, gaps_of(clusters, info.curve_length));
-    SEXP information = Rf_allocVector(REALSXP, (R_xlen_t)info.matrices);
-    SET_VECTOR_ELT(list, 7, information);
-    check(s3cmtf_clusters_copy_information(clusters, REAL(information), info.matrices, call_error));
+    check(s3cmtf_clusters_copy_information(clusters, add_vector(list, 7, info.matrices), info.matrices, call_error));
     SET_VECTOR_ELT(list, 8, Rf_ScalarReal((double)info.curve_choice));
     SET_VECTOR_ELT(list, 9, Rf_ScalarLogical(info.curve_settled));
     UNPROTECT(1);
@@ -147,22 +139,18 @@ static SEXP result_of(const s3cmtf_clusters *clusters, uint64_t rank)
 /* numbers: k, max_k, restarts, references, curve_rows, min_entries, space, members, labels, seed, threads. */
 SEXP r_clusters(SEXP handle, SEXP mode, SEXP numbers, SEXP matrices)
 {
-    const R_xlen_t count = XLENGTH(matrices);
-    const s3cmtf_coo **list = (const s3cmtf_coo **)R_alloc(count > 0 ? (size_t)count : 1, sizeof *list);
-    for (R_xlen_t i = 0; i < count; i++) list[i] = handle_get(VECTOR_ELT(matrices, i), COO);
     const uint64_t *n = uint64s_from(numbers, 0);
     Task task = {.model = handle_get(handle, MODEL), .mode = *uint64s_from(mode, 1)};
     task.request = (s3cmtf_clusters_request){
         .size = sizeof task.request, .k = n[0], .max_k = n[1], .restarts = n[2], .references = n[3], .curve_rows = n[4],
         .min_entries = n[5], .space = (int32_t)n[6], .members = n[7], .labels = n[8], .seed = n[9], .threads = n[10],
-        .matrices = list, .matrix_count = (uint64_t)count,
+        .matrices = coos_from(matrices), .matrix_count = (uint64_t)XLENGTH(matrices),
     };
-    s3cmtf_model_mode info = {.size = sizeof info};
-    check(s3cmtf_model_get_mode(task.model, task.mode, &info, call_error));
+    const uint64_t rank = mode_info_of(task.model, task.mode).rank;
     SEXP owner = PROTECT(handle_new(CLUSTERS));
     run_interruptible(find_clusters, NULL, discard_clusters, &task);
     handle_set(owner, task.clusters);
-    SEXP result = result_of(task.clusters, info.rank);
+    SEXP result = result_of(task.clusters, rank);
     UNPROTECT(1);
     return result;
 }

@@ -33,7 +33,7 @@ static SEXP table(const s3cmtf_concepts *concepts, uint64_t count)
         const s3cmtf_concept concept = concept_at(concepts, i);
         const double numbers[] = {(double)concept.column + 1, concept.strength, concept.effect,
                                   (double)concept.sign_flipped};
-        for (int column = 0; column < 4; column++) REAL(VECTOR_ELT(list, column))[i] = numbers[column];
+        set_row(list, i, 4, numbers);
     }
     UNPROTECT(1);
     return list;
@@ -48,7 +48,7 @@ static SEXP rows_of(const s3cmtf_concepts *concepts, uint64_t count)
         const s3cmtf_concept concept = concept_at(concepts, i);
         total += concept.largest_rows + concept.smallest_rows;
     }
-    uint64_t *rows = (uint64_t *)R_alloc((size_t)total + 1, sizeof *rows);
+    uint64_t *rows = allocate(total, sizeof *rows);
     SEXP list = PROTECT(double_columns(names, total));
     double *loadings = REAL(VECTOR_ELT(list, 3));
     for (uint64_t i = 0; i < count; i++) {
@@ -57,9 +57,9 @@ static SEXP rows_of(const s3cmtf_concepts *concepts, uint64_t count)
             const uint64_t found = end == S3CMTF_LARGEST ? concept.largest_rows : concept.smallest_rows;
             check(s3cmtf_concepts_copy_rows(concepts, i, end, rows + place, loadings + place, found, call_error));
             for (uint64_t k = 0; k < found; k++, place++) {
-                REAL(VECTOR_ELT(list, 0))[place] = (double)concept.column + 1;
-                REAL(VECTOR_ELT(list, 1))[place] = end == S3CMTF_LARGEST ? 1 : -1;
-                REAL(VECTOR_ELT(list, 2))[place] = (double)rows[place] + 1;
+                const double numbers[] = {(double)concept.column + 1, end == S3CMTF_LARGEST ? 1 : -1,
+                                          (double)rows[place] + 1};
+                set_row(list, place, 3, numbers);
             }
         }
     }
@@ -85,7 +85,7 @@ static SEXP columns_of(const s3cmtf_concepts *concepts, uint64_t count)
                 check(s3cmtf_concepts_get_column(concepts, i, end, k, &column, call_error));
                 const double numbers[] = {(double)concept.column + 1, end == S3CMTF_LARGEST ? 1 : -1,
                                           (double)column.matrix + 1, (double)column.column + 1, column.share};
-                for (int n = 0; n < 5; n++) REAL(VECTOR_ELT(list, n))[place] = numbers[n];
+                set_row(list, place, 5, numbers);
             }
         }
     }
@@ -103,9 +103,8 @@ static SEXP profile_of(const s3cmtf_concepts *concepts)
     SEXP list = PROTECT(named_list(names));
     SET_VECTOR_ELT(list, 0, Rf_ScalarReal((double)mode + 1));
     SET_VECTOR_ELT(list, 1, Rf_ScalarReal((double)columns));
-    SEXP numbers = Rf_allocVector(REALSXP, (R_xlen_t)found);
-    SET_VECTOR_ELT(list, 2, numbers);
-    check(s3cmtf_concepts_copy_profile(concepts, REAL(numbers), found, &mode, &columns, &found, call_error));
+    double *numbers = add_vector(list, 2, found);
+    check(s3cmtf_concepts_copy_profile(concepts, numbers, found, &mode, &columns, &found, call_error));
     UNPROTECT(1);
     return list;
 }

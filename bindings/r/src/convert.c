@@ -10,10 +10,19 @@ static const char *mode_name(SEXP list, R_xlen_t mode)
     return names == R_NilValue ? "?" : Rf_translateCharUTF8(STRING_ELT(names, mode));
 }
 
+void *allocate(uint64_t count, size_t size) { return R_alloc(count > 0 ? (size_t)count : 1, (int)size); }
+
+const s3cmtf_coo **coos_from(SEXP handles)
+{
+    const s3cmtf_coo **coos = allocate((uint64_t)XLENGTH(handles), sizeof *coos);
+    for (R_xlen_t i = 0; i < XLENGTH(handles); i++) coos[i] = handle_get(VECTOR_ELT(handles, i), COO);
+    return coos;
+}
+
 /* Out of range numbers become 0, which check_indices() finds before the library is called. */
 static const uint32_t *from_doubles(const double *numbers, R_xlen_t count)
 {
-    uint32_t *indices = (uint32_t *)R_alloc(count > 0 ? (size_t)count : 1, sizeof *indices);
+    uint32_t *indices = allocate((uint64_t)count, sizeof *indices);
     for (R_xlen_t i = 0; i < count; i++)
         indices[i] = numbers[i] >= 0 && numbers[i] <= UINT32_MAX ? (uint32_t)numbers[i] : 0;
     return indices;
@@ -22,7 +31,7 @@ static const uint32_t *from_doubles(const double *numbers, R_xlen_t count)
 s3cmtf_indices indices_from(SEXP list, int base)
 {
     const R_xlen_t order = XLENGTH(list);
-    const void **modes = (const void **)R_alloc(order > 0 ? (size_t)order : 1, sizeof *modes);
+    const void **modes = allocate((uint64_t)order, sizeof *modes);
     R_xlen_t count = -1;
     for (R_xlen_t n = 0; n < order; n++) {
         SEXP vector = VECTOR_ELT(list, n);
@@ -89,7 +98,7 @@ uint64_t *uint64s_from(SEXP numbers, uint64_t offset)
 {
     numbers = PROTECT(Rf_coerceVector(numbers, REALSXP));
     const R_xlen_t count = XLENGTH(numbers);
-    uint64_t *converted = (uint64_t *)R_alloc(count > 0 ? (size_t)count : 1, sizeof *converted);
+    uint64_t *converted = allocate((uint64_t)count, sizeof *converted);
     for (R_xlen_t i = 0; i < count; i++) {
         const uint64_t number = uint64_of(REAL(numbers)[i]);
         if (number < offset) fail("BAD_ARGUMENT", "%.0f is not a number from %.0f", (double)number, (double)offset);
@@ -141,11 +150,15 @@ SEXP indices_to_r(const uint32_t *indices, R_xlen_t count, uint64_t dim)
     return result;
 }
 
-SEXP uint64s_to_r(const uint64_t *numbers, R_xlen_t count, uint64_t offset)
+void copy_uint64s(double *to, const uint64_t *numbers, uint64_t count, uint64_t offset)
 {
-    SEXP result = PROTECT(Rf_allocVector(REALSXP, count));
-    for (R_xlen_t i = 0; i < count; i++) REAL(result)[i] = (double)(numbers[i] + offset);
-    UNPROTECT(1);
+    for (uint64_t i = 0; i < count; i++) to[i] = (double)(numbers[i] + offset);
+}
+
+SEXP uint64s_to_r(const uint64_t *numbers, uint64_t count, uint64_t offset)
+{
+    SEXP result = Rf_allocVector(REALSXP, (R_xlen_t)count);
+    copy_uint64s(REAL(result), numbers, count, offset);
     return result;
 }
 
@@ -161,10 +174,39 @@ SEXP named_list(const char *const *names)
     return list;
 }
 
+SEXP number_list(const char *const *names, const double *numbers)
+{
+    SEXP list = PROTECT(named_list(names));
+    for (R_xlen_t i = 0; i < XLENGTH(list); i++) SET_VECTOR_ELT(list, i, Rf_ScalarReal(numbers[i]));
+    UNPROTECT(1);
+    return list;
+}
+
 SEXP double_columns(const char *const *names, uint64_t count)
 {
     SEXP list = PROTECT(named_list(names));
-    for (R_xlen_t i = 0; i < XLENGTH(list); i++) SET_VECTOR_ELT(list, i, Rf_allocVector(REALSXP, (R_xlen_t)count));
+    for (R_xlen_t i = 0; i < XLENGTH(list); i++) add_vector(list, i, count);
     UNPROTECT(1);
     return list;
+}
+
+void set_row(SEXP columns, uint64_t row, int count, const double *numbers)
+{
+    for (int i = 0; i < count; i++) REAL(VECTOR_ELT(columns, i))[row] = numbers[i];
+}
+
+double *add_vector(SEXP list, R_xlen_t place, uint64_t count)
+{
+    SEXP vector = Rf_allocVector(REALSXP, (R_xlen_t)count);
+    SET_VECTOR_ELT(list, place, vector);
+    return REAL(vector);
+}
+
+double *add_matrix(SEXP list, R_xlen_t place, uint64_t rows, uint64_t columns)
+{
+    if (rows > INT_MAX || columns > INT_MAX)
+        fail("BAD_ARGUMENT", "a matrix of R has at most %d rows, but there are %.0f", INT_MAX, (double)rows);
+    SEXP matrix = Rf_allocMatrix(REALSXP, (int)rows, (int)columns);
+    SET_VECTOR_ELT(list, place, matrix);
+    return REAL(matrix);
 }

@@ -11,13 +11,18 @@ static int has_doubles(SEXP indices)
     return 0;
 }
 
-static uint64_t *dims_of(const s3cmtf_coo *coo, uint64_t *order)
+s3cmtf_coo_info coo_info_of(const s3cmtf_coo *coo)
 {
     s3cmtf_coo_info info = {.size = sizeof info};
     check(s3cmtf_coo_get_info(coo, &info, call_error));
-    uint64_t *dims = (uint64_t *)R_alloc((size_t)info.order, sizeof *dims);
-    check(s3cmtf_coo_get_dims(coo, dims, info.order, call_error));
-    *order = info.order;
+    return info;
+}
+
+static uint64_t *dims_of(const s3cmtf_coo *coo)
+{
+    const uint64_t order = coo_info_of(coo).order;
+    uint64_t *dims = allocate(order, sizeof *dims);
+    check(s3cmtf_coo_get_dims(coo, dims, order, call_error));
     return dims;
 }
 
@@ -25,8 +30,8 @@ static uint64_t *dims_of(const s3cmtf_coo *coo, uint64_t *order)
 static int has_negative(const s3cmtf_coo *coo)
 {
     if (coo == NULL) return 0;
-    uint64_t order = 0;
-    const uint64_t *dims = dims_of(coo, &order);
+    const uint64_t order = coo_info_of(coo).order;
+    const uint64_t *dims = dims_of(coo);
     for (uint64_t n = 0; n < order; n++)
         if (dims[n] > INT_MAX) return 1;
     return 0;
@@ -70,10 +75,9 @@ SEXP r_coo_new(SEXP indices, SEXP base, SEXP values, SEXP dims, SEXP weights)
 SEXP r_coo_weighted(SEXP handle, SEXP weights)
 {
     const s3cmtf_coo *coo = handle_get(handle, COO);
-    s3cmtf_coo_info info = {.size = sizeof info};
-    check(s3cmtf_coo_get_info(coo, &info, call_error));
-    if ((uint64_t)XLENGTH(weights) != info.count)
-        fail("BAD_ARGUMENT", "there are %.0f weights for %.0f entries", (double)XLENGTH(weights), (double)info.count);
+    const uint64_t count = coo_info_of(coo).count;
+    if ((uint64_t)XLENGTH(weights) != count)
+        fail("BAD_ARGUMENT", "there are %.0f weights for %.0f entries", (double)XLENGTH(weights), (double)count);
     SEXP result = PROTECT(handle_new(COO));
     s3cmtf_coo *weighted = NULL;
     check(s3cmtf_coo_new_weighted(coo, REAL(weights), S3CMTF_F64, &weighted, call_error));
@@ -86,12 +90,9 @@ SEXP r_coo_info(SEXP handle)
 {
     static const char *const names[] = {"dims", "count", "weighted", NULL};
     const s3cmtf_coo *coo = handle_get(handle, COO);
-    s3cmtf_coo_info info = {.size = sizeof info};
-    check(s3cmtf_coo_get_info(coo, &info, call_error));
+    const s3cmtf_coo_info info = coo_info_of(coo);
     SEXP list = PROTECT(named_list(names));
-    uint64_t order = 0;
-    const uint64_t *dims = dims_of(coo, &order);
-    SET_VECTOR_ELT(list, 0, uint64s_to_r(dims, (R_xlen_t)order, 0));
+    SET_VECTOR_ELT(list, 0, uint64s_to_r(dims_of(coo), info.order, 0));
     SET_VECTOR_ELT(list, 1, Rf_ScalarReal((double)info.count));
     SET_VECTOR_ELT(list, 2, Rf_ScalarLogical(info.weight_type != 0));
     UNPROTECT(1);
@@ -102,12 +103,9 @@ SEXP r_coo_indices(SEXP handle, SEXP mode)
 {
     const s3cmtf_coo *coo = handle_get(handle, COO);
     const uint64_t number = *uint64s_from(mode, 1);
-    s3cmtf_coo_info info = {.size = sizeof info};
     const uint32_t *indices = NULL;
-    check(s3cmtf_coo_get_info(coo, &info, call_error));
     check(s3cmtf_coo_view_indices(coo, number, &indices, call_error));
-    uint64_t order = 0;
-    return indices_to_r(indices, (R_xlen_t)info.count, dims_of(coo, &order)[number]);
+    return indices_to_r(indices, (R_xlen_t)coo_info_of(coo).count, dims_of(coo)[number]);
 }
 
 static SEXP doubles(const void *numbers, int32_t type, R_xlen_t count)
@@ -122,9 +120,8 @@ static SEXP doubles(const void *numbers, int32_t type, R_xlen_t count)
 SEXP r_coo_values(SEXP handle)
 {
     const s3cmtf_coo *coo = handle_get(handle, COO);
-    s3cmtf_coo_info info = {.size = sizeof info};
+    const s3cmtf_coo_info info = coo_info_of(coo);
     const void *values = NULL;
-    check(s3cmtf_coo_get_info(coo, &info, call_error));
     check(s3cmtf_coo_view_values(coo, &values, call_error));
     return doubles(values, info.value_type, (R_xlen_t)info.count);
 }
@@ -132,9 +129,8 @@ SEXP r_coo_values(SEXP handle)
 SEXP r_coo_weights(SEXP handle)
 {
     const s3cmtf_coo *coo = handle_get(handle, COO);
-    s3cmtf_coo_info info = {.size = sizeof info};
+    const s3cmtf_coo_info info = coo_info_of(coo);
     const void *weights = NULL;
-    check(s3cmtf_coo_get_info(coo, &info, call_error));
     check(s3cmtf_coo_view_weights(coo, &weights, call_error));
     if (weights == NULL) return R_NilValue;
     return doubles(weights, info.weight_type, (R_xlen_t)info.count);

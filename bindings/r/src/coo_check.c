@@ -22,14 +22,10 @@ SEXP r_coo_check(SEXP handle)
                                         "duplicate_cells",  "surplus_entries", NULL};
     Inspection task = {.coo = handle_get(handle, COO), .faults.size = sizeof task.faults};
     run_interruptible(count_faults, NULL, NULL, &task);
-    SEXP list = PROTECT(named_list(names));
-    SET_VECTOR_ELT(list, 0, Rf_ScalarReal((double)task.faults.damaged_sections));
-    SET_VECTOR_ELT(list, 1, Rf_ScalarReal((double)task.faults.out_of_range));
-    SET_VECTOR_ELT(list, 2, Rf_ScalarReal((double)task.faults.not_finite));
-    SET_VECTOR_ELT(list, 3, Rf_ScalarReal((double)task.faults.duplicate_cells));
-    SET_VECTOR_ELT(list, 4, Rf_ScalarReal((double)task.faults.surplus_entries));
-    UNPROTECT(1);
-    return list;
+    const s3cmtf_coo_faults *faults = &task.faults;
+    const double numbers[] = {(double)faults->damaged_sections, (double)faults->out_of_range, (double)faults->not_finite,
+                              (double)faults->duplicate_cells, (double)faults->surplus_entries};
+    return number_list(names, numbers);
 }
 
 static int32_t summarize(void *data, const s3cmtf_cancel *cancel, s3cmtf_error *error)
@@ -42,17 +38,15 @@ SEXP r_coo_summary(SEXP handle)
 {
     static const char *const names[] = {"min", "max", "mean", "standard_deviation", "rows_used", NULL};
     Inspection task = {.coo = handle_get(handle, COO), .summary.size = sizeof task.summary};
-    s3cmtf_coo_info info = {.size = sizeof info};
-    check(s3cmtf_coo_get_info(task.coo, &info, call_error));
-    task.order = info.order;
-    task.rows_used = (uint64_t *)R_alloc((size_t)info.order, sizeof *task.rows_used);
+    task.order = coo_info_of(task.coo).order;
+    task.rows_used = allocate(task.order, sizeof *task.rows_used);
     run_interruptible(summarize, NULL, NULL, &task);
     SEXP list = PROTECT(named_list(names));
     SET_VECTOR_ELT(list, 0, Rf_ScalarReal(task.summary.min));
     SET_VECTOR_ELT(list, 1, Rf_ScalarReal(task.summary.max));
     SET_VECTOR_ELT(list, 2, Rf_ScalarReal(task.summary.mean));
     SET_VECTOR_ELT(list, 3, Rf_ScalarReal(task.summary.standard_deviation));
-    SET_VECTOR_ELT(list, 4, uint64s_to_r(task.rows_used, (R_xlen_t)info.order, 0));
+    SET_VECTOR_ELT(list, 4, uint64s_to_r(task.rows_used, task.order, 0));
     UNPROTECT(1);
     return list;
 }

@@ -87,11 +87,8 @@ SEXP r_coo_fix(SEXP handle, SEXP path, SEXP keep)
     static const char *const names[] = {"dropped", "merged", NULL};
     Task task = {.coo = handle_get(handle, COO), .path = path_from(path), .mode = Rf_asInteger(keep)};
     run_interruptible(fix, NULL, NULL, &task);
-    SEXP list = PROTECT(named_list(names));
-    SET_VECTOR_ELT(list, 0, Rf_ScalarReal((double)task.dropped));
-    SET_VECTOR_ELT(list, 1, Rf_ScalarReal((double)task.merged));
-    UNPROTECT(1);
-    return list;
+    const double numbers[] = {(double)task.dropped, (double)task.merged};
+    return number_list(names, numbers);
 }
 
 static int32_t split(void *data, const s3cmtf_cancel *cancel, s3cmtf_error *error)

@@ -43,31 +43,28 @@ static int32_t wait_for_fit(void *data, const s3cmtf_cancel *cancel, s3cmtf_erro
     return status;
 }
 
-static SEXP progress_list(const s3cmtf_progress *progress)
+int report(SEXP function, const char *const *names, const double *numbers)
 {
-    static const char *const names[] = {"epoch", "epochs", "eta", "loss", "train_rmse", "test_rmse", "valid_rmse", NULL};
-    const double numbers[] = {(double)progress->epoch, (double)progress->epochs, progress->eta,       progress->loss,
-                              progress->train_rmse,    progress->test_rmse,      progress->valid_rmse};
-    SEXP list = PROTECT(named_list(names));
-    for (int i = 0; i < 7; i++) SET_VECTOR_ELT(list, i, Rf_ScalarReal(numbers[i]));
-    UNPROTECT(1);
-    return list;
+    SEXP list = PROTECT(number_list(names, numbers));
+    SEXP call = PROTECT(Rf_lang2(function, list));
+    SEXP answer = PROTECT(Rf_eval(call, R_GlobalEnv));
+    const int is_false = TYPEOF(answer) == LGLSXP && XLENGTH(answer) == 1 && LOGICAL(answer)[0] == FALSE;
+    UNPROTECT(3);
+    return is_false;
 }
 
 /* Calls the R function after an epoch. It ends the fit by the value FALSE. */
 static int report_epoch(void *data)
 {
+    static const char *const names[] = {"epoch", "epochs", "eta", "loss", "train_rmse", "test_rmse", "valid_rmse", NULL};
     Run *run = data;
     s3cmtf_progress progress = {.size = sizeof progress};
     check(s3cmtf_fit_get_progress(run->fit, &progress, call_error));
     if (progress.state != S3CMTF_FIT_RUNNING || progress.epoch == run->epoch) return 0;
     run->epoch = progress.epoch;
-    SEXP list = PROTECT(progress_list(&progress));
-    SEXP call = PROTECT(Rf_lang2(run->report, list));
-    SEXP answer = PROTECT(Rf_eval(call, R_GlobalEnv));
-    const int stop = TYPEOF(answer) == LGLSXP && XLENGTH(answer) == 1 && LOGICAL(answer)[0] == FALSE;
-    UNPROTECT(3);
-    return stop;
+    const double numbers[] = {(double)progress.epoch, (double)progress.epochs, progress.eta,       progress.loss,
+                              progress.train_rmse,    progress.test_rmse,      progress.valid_rmse};
+    return report(run->report, names, numbers);
 }
 
 SEXP r_fit(SEXP tensor, SEXP matrices, SEXP preset, SEXP names, SEXP values, SEXP test, SEXP valid, SEXP init,

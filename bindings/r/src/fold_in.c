@@ -24,13 +24,10 @@ static void discard_model(void *data) { s3cmtf_model_free(((Task *)data)->folded
 SEXP r_fold_in(SEXP handle, SEXP mode, SEXP tensor, SEXP matrices, SEXP numbers, SEXP replace, SEXP threads)
 {
     static const char *const names[] = {"handle", "added", "replaced", NULL};
-    const R_xlen_t count = XLENGTH(matrices);
-    const s3cmtf_coo **list = (const s3cmtf_coo **)R_alloc(count > 0 ? (size_t)count : 1, sizeof *list);
-    for (R_xlen_t i = 0; i < count; i++) list[i] = handle_get(VECTOR_ELT(matrices, i), COO);
     Task task = {.model = handle_get(handle, MODEL), .mode = *uint64s_from(mode, 1)};
     task.request = (s3cmtf_fold_in_request){
-        .size = sizeof task.request, .tensor = handle_or_null(tensor, COO), .matrix_count = (uint64_t)count,
-        .matrices = list, .matrix_numbers = uint64s_from(numbers, 1), .replace = flag_from(replace),
+        .size = sizeof task.request, .tensor = handle_or_null(tensor, COO), .matrix_count = (uint64_t)XLENGTH(matrices),
+        .matrices = coos_from(matrices), .matrix_numbers = uint64s_from(numbers, 1), .replace = flag_from(replace),
         .threads = uint64_from(threads),
     };
     SEXP result = PROTECT(named_list(names));

@@ -37,10 +37,24 @@ SEXP r_model_export(SEXP handle, SEXP folder)
     return R_NilValue;
 }
 
-static s3cmtf_model_info info_of(const s3cmtf_model *model)
+s3cmtf_model_info model_info_of(const s3cmtf_model *model)
 {
     s3cmtf_model_info info = {.size = sizeof info};
     check(s3cmtf_model_get_info(model, &info, call_error));
+    return info;
+}
+
+s3cmtf_model_mode mode_info_of(const s3cmtf_model *model, uint64_t mode)
+{
+    s3cmtf_model_mode info = {.size = sizeof info};
+    check(s3cmtf_model_get_mode(model, mode, &info, call_error));
+    return info;
+}
+
+static s3cmtf_model_matrix matrix_info_of(const s3cmtf_model *model, uint64_t matrix)
+{
+    s3cmtf_model_matrix info = {.size = sizeof info};
+    check(s3cmtf_model_get_matrix(model, matrix, &info, call_error));
     return info;
 }
 
@@ -49,11 +63,8 @@ static SEXP mode_sizes(const s3cmtf_model *model, uint64_t order)
     static const char *const names[] = {"dim", "rows", "rank", NULL};
     SEXP list = PROTECT(double_columns(names, order));
     for (uint64_t n = 0; n < order; n++) {
-        s3cmtf_model_mode mode = {.size = sizeof mode};
-        check(s3cmtf_model_get_mode(model, n, &mode, call_error));
-        REAL(VECTOR_ELT(list, 0))[n] = (double)mode.dim;
-        REAL(VECTOR_ELT(list, 1))[n] = (double)mode.rows;
-        REAL(VECTOR_ELT(list, 2))[n] = (double)mode.rank;
+        const s3cmtf_model_mode mode = mode_info_of(model, n);
+        set_row(list, n, 3, (const double[]){(double)mode.dim, (double)mode.rows, (double)mode.rank});
     }
     UNPROTECT(1);
     return list;
@@ -64,13 +75,10 @@ static SEXP matrix_sizes(const s3cmtf_model *model, uint64_t count)
     static const char *const names[] = {"mode", "kind", "weight", "columns", "rows", NULL};
     SEXP list = PROTECT(double_columns(names, count));
     for (uint64_t i = 0; i < count; i++) {
-        s3cmtf_model_matrix matrix = {.size = sizeof matrix};
-        check(s3cmtf_model_get_matrix(model, i, &matrix, call_error));
-        REAL(VECTOR_ELT(list, 0))[i] = (double)matrix.mode + 1;
-        REAL(VECTOR_ELT(list, 1))[i] = (double)matrix.kind;
-        REAL(VECTOR_ELT(list, 2))[i] = matrix.weight;
-        REAL(VECTOR_ELT(list, 3))[i] = (double)matrix.columns;
-        REAL(VECTOR_ELT(list, 4))[i] = (double)matrix.rows;
+        const s3cmtf_model_matrix matrix = matrix_info_of(model, i);
+        const double numbers[] = {(double)matrix.mode + 1, (double)matrix.kind, matrix.weight, (double)matrix.columns,
+                                  (double)matrix.rows};
+        set_row(list, i, 5, numbers);
     }
     UNPROTECT(1);
     return list;
@@ -80,7 +88,7 @@ SEXP r_model_info(SEXP handle)
 {
     static const char *const names[] = {"model", "samples", "mean", "min", "max", "modes", "matrices", NULL};
     const s3cmtf_model *model = handle_get(handle, MODEL);
-    const s3cmtf_model_info info = info_of(model);
+    const s3cmtf_model_info info = model_info_of(model);
     SEXP list = PROTECT(named_list(names));
     SET_VECTOR_ELT(list, 0, Rf_mkString(info.kind == S3CMTF_MODEL_CP ? "cp" : "tucker"));
     SET_VECTOR_ELT(list, 1, Rf_ScalarReal((double)info.samples));
@@ -99,19 +107,14 @@ SEXP r_model_mode(SEXP handle, SEXP mode)
     static const char *const names[] = {"rows", "factor", "biases", NULL};
     const s3cmtf_model *model = handle_get(handle, MODEL);
     const uint64_t number = *uint64s_from(mode, 1);
-    s3cmtf_model_mode info = {.size = sizeof info};
-    check(s3cmtf_model_get_mode(model, number, &info, call_error));
+    const s3cmtf_model_mode info = mode_info_of(model, number);
     SEXP list = PROTECT(named_list(names));
-    uint32_t *rows = (uint32_t *)R_alloc((size_t)info.rows, sizeof *rows);
+    uint32_t *rows = allocate(info.rows, sizeof *rows);
     check(s3cmtf_model_copy_row_indices(model, number, rows, info.rows, S3CMTF_U32, call_error));
     SET_VECTOR_ELT(list, 0, indices_to_r(rows, (R_xlen_t)info.rows, info.dim));
-    SEXP factor = Rf_allocMatrix(REALSXP, (int)info.rows, (int)info.rank);
-    SET_VECTOR_ELT(list, 1, factor);
-    check(s3cmtf_model_copy_factor(model, number, REAL(factor), info.rows * info.rank, S3CMTF_F64, S3CMTF_COLUMN_MAJOR,
-                                   call_error));
-    SEXP biases = Rf_allocVector(REALSXP, (R_xlen_t)info.rows);
-    SET_VECTOR_ELT(list, 2, biases);
-    check(s3cmtf_model_copy_biases(model, number, REAL(biases), info.rows, S3CMTF_F64, call_error));
+    check(s3cmtf_model_copy_factor(model, number, add_matrix(list, 1, info.rows, info.rank), info.rows * info.rank,
+                                   S3CMTF_F64, S3CMTF_COLUMN_MAJOR, call_error));
+    check(s3cmtf_model_copy_biases(model, number, add_vector(list, 2, info.rows), info.rows, S3CMTF_F64, call_error));
     UNPROTECT(1);
     return list;
 }
@@ -122,21 +125,15 @@ SEXP r_model_matrix(SEXP handle, SEXP matrix)
     static const char *const names[] = {"columns", "factor", "offsets", NULL};
     const s3cmtf_model *model = handle_get(handle, MODEL);
     const uint64_t number = *uint64s_from(matrix, 1);
-    s3cmtf_model_matrix info = {.size = sizeof info};
-    s3cmtf_model_mode mode = {.size = sizeof mode};
-    check(s3cmtf_model_get_matrix(model, number, &info, call_error));
-    check(s3cmtf_model_get_mode(model, info.mode, &mode, call_error));
+    const s3cmtf_model_matrix info = matrix_info_of(model, number);
+    const uint64_t rank = mode_info_of(model, info.mode).rank;
     SEXP list = PROTECT(named_list(names));
-    uint32_t *columns = (uint32_t *)R_alloc((size_t)info.rows, sizeof *columns);
+    uint32_t *columns = allocate(info.rows, sizeof *columns);
     check(s3cmtf_model_copy_matrix_indices(model, number, columns, info.rows, S3CMTF_U32, call_error));
     SET_VECTOR_ELT(list, 0, indices_to_r(columns, (R_xlen_t)info.rows, info.columns));
-    SEXP factor = Rf_allocMatrix(REALSXP, (int)info.rows, (int)mode.rank);
-    SET_VECTOR_ELT(list, 1, factor);
-    check(s3cmtf_model_copy_matrix(model, number, REAL(factor), info.rows * mode.rank, S3CMTF_F64, S3CMTF_COLUMN_MAJOR,
-                                   call_error));
-    SEXP offsets = Rf_allocVector(REALSXP, (R_xlen_t)info.rows);
-    SET_VECTOR_ELT(list, 2, offsets);
-    check(s3cmtf_model_copy_offsets(model, number, REAL(offsets), info.rows, S3CMTF_F64, call_error));
+    check(s3cmtf_model_copy_matrix(model, number, add_matrix(list, 1, info.rows, rank), info.rows * rank, S3CMTF_F64,
+                                   S3CMTF_COLUMN_MAJOR, call_error));
+    check(s3cmtf_model_copy_offsets(model, number, add_vector(list, 2, info.rows), info.rows, S3CMTF_F64, call_error));
     UNPROTECT(1);
     return list;
 }
@@ -145,12 +142,11 @@ SEXP r_model_matrix(SEXP handle, SEXP matrix)
 SEXP r_model_core(SEXP handle)
 {
     const s3cmtf_model *model = handle_get(handle, MODEL);
-    const s3cmtf_model_info info = info_of(model);
+    const s3cmtf_model_info info = model_info_of(model);
     uint64_t count = 1;
     for (uint64_t n = 0; n < info.order; n++) {
-        s3cmtf_model_mode mode = {.size = sizeof mode};
-        check(s3cmtf_model_get_mode(model, n, &mode, call_error));
-        count = info.kind == S3CMTF_MODEL_CP ? mode.rank : count * mode.rank;
+        const uint64_t rank = mode_info_of(model, n).rank;
+        count = info.kind == S3CMTF_MODEL_CP ? rank : count * rank;
     }
     SEXP core = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)count));
     check(s3cmtf_model_copy_core(model, REAL(core), count, S3CMTF_F64, S3CMTF_COLUMN_MAJOR, call_error));
@@ -172,14 +168,14 @@ SEXP r_model_epochs(SEXP handle)
 {
     static const char *const names[] = {"epoch", "eta", "loss", "train_rmse", "test_rmse", "valid_rmse", "seconds", NULL};
     const s3cmtf_model *model = handle_get(handle, MODEL);
-    const s3cmtf_model_info info = info_of(model);
+    const s3cmtf_model_info info = model_info_of(model);
     SEXP list = PROTECT(double_columns(names, info.epochs));
     for (uint64_t i = 0; i < info.epochs; i++) {
         s3cmtf_progress epoch = {.size = sizeof epoch};
         check(s3cmtf_model_get_epoch(model, i, &epoch, call_error));
         const double numbers[] = {(double)epoch.epoch, epoch.eta,        epoch.loss,          epoch.train_rmse,
                                   epoch.test_rmse,     epoch.valid_rmse, epoch.update_seconds};
-        for (int column = 0; column < 7; column++) REAL(VECTOR_ELT(list, column))[i] = numbers[column];
+        set_row(list, i, 7, numbers);
     }
     UNPROTECT(1);
     return list;

@@ -32,15 +32,12 @@ SEXP r_predict(SEXP handle, SEXP cells, SEXP clip, SEXP threads, SEXP deviation,
     static const char *const names[] = {"fit", "deviation", "quantiles", NULL};
     Prediction task = {.model = handle_get(handle, MODEL)};
     if (TYPEOF(cells) == EXTPTRSXP) {
-        s3cmtf_coo_info info = {.size = sizeof info};
         task.coo = handle_get(cells, COO);
-        check(s3cmtf_coo_get_info(task.coo, &info, call_error));
-        task.count = info.count;
+        task.count = coo_info_of(task.coo).count;
     } else {
-        s3cmtf_model_info info = {.size = sizeof info};
-        check(s3cmtf_model_get_info(task.model, &info, call_error));
-        if ((uint64_t)XLENGTH(cells) != info.order)
-            fail("BAD_ARGUMENT", "the cells have %d modes, the model has %d", (int)XLENGTH(cells), (int)info.order);
+        const uint64_t order = model_info_of(task.model).order;
+        if ((uint64_t)XLENGTH(cells) != order)
+            fail("BAD_ARGUMENT", "the cells have %d modes, the model has %d", (int)XLENGTH(cells), (int)order);
         check_indices(cells, 1, NULL);
         task.cells = indices_from(cells, 1);
         task.count = task.cells.count;
@@ -48,20 +45,12 @@ SEXP r_predict(SEXP handle, SEXP cells, SEXP clip, SEXP threads, SEXP deviation,
     task.request = (s3cmtf_predict_request){
         .size = sizeof task.request, .clip = Rf_asInteger(clip), .threads = uint64_from(threads)};
     SEXP list = PROTECT(named_list(names));
-    SEXP fit = Rf_allocVector(REALSXP, (R_xlen_t)task.count);
-    SET_VECTOR_ELT(list, 0, fit);
-    task.predictions = REAL(fit);
-    if (flag_from(deviation)) {
-        SEXP deviations = Rf_allocVector(REALSXP, (R_xlen_t)task.count);
-        SET_VECTOR_ELT(list, 1, deviations);
-        task.request.deviations = REAL(deviations);
-    }
+    task.predictions = add_vector(list, 0, task.count);
+    if (flag_from(deviation)) task.request.deviations = add_vector(list, 1, task.count);
     if (XLENGTH(quantiles) > 0) {
-        SEXP values = Rf_allocVector(REALSXP, (R_xlen_t)task.count * XLENGTH(quantiles));
-        SET_VECTOR_ELT(list, 2, values);
         task.request.quantiles = REAL(quantiles);
         task.request.quantile_count = (uint64_t)XLENGTH(quantiles);
-        task.request.quantile_values = REAL(values);
+        task.request.quantile_values = add_vector(list, 2, task.count * task.request.quantile_count);
     }
     if (task.count <= FEW_CELLS)
         check(predict(&task, NULL, call_error));
@@ -98,14 +87,6 @@ static int32_t evaluate_distributions(void *data, const s3cmtf_cancel *cancel, s
     return s3cmtf_model_evaluate_distributions(task->model, task->coo, task->threads, cancel, &task->distribution, error);
 }
 
-static SEXP doubles_list(const char *const *names, const double *numbers)
-{
-    SEXP list = PROTECT(named_list(names));
-    for (R_xlen_t i = 0; i < XLENGTH(list); i++) SET_VECTOR_ELT(list, i, Rf_ScalarReal(numbers[i]));
-    UNPROTECT(1);
-    return list;
-}
-
 static Evaluation evaluation_of(SEXP model, SEXP coo, SEXP threads)
 {
     return (Evaluation){
@@ -122,7 +103,7 @@ SEXP r_evaluate(SEXP model, SEXP coo, SEXP threads)
     run_interruptible(evaluate, NULL, NULL, &task);
     const double numbers[] = {(double)task.errors.entries, task.errors.rmse, task.errors.mae, task.errors.clipped_rmse,
                               task.errors.clipped_mae};
-    return doubles_list(names, numbers);
+    return number_list(names, numbers);
 }
 
 SEXP r_evaluate_binary(SEXP model, SEXP coo, SEXP threads)
@@ -133,7 +114,7 @@ SEXP r_evaluate_binary(SEXP model, SEXP coo, SEXP threads)
     const s3cmtf_binary_scores *scores = &task.binary;
     const double numbers[] = {(double)scores->entries, scores->low, scores->high,
                               scores->high_fraction,   scores->auc, scores->log_loss};
-    return doubles_list(names, numbers);
+    return number_list(names, numbers);
 }
 
 SEXP r_evaluate_distributions(SEXP model, SEXP coo, SEXP threads)
@@ -145,5 +126,5 @@ SEXP r_evaluate_distributions(SEXP model, SEXP coo, SEXP threads)
     const s3cmtf_distribution_scores *scores = &task.distribution;
     const double numbers[] = {(double)scores->entries, (double)scores->levels, scores->log_score, scores->crps,
                               scores->coverage_50,     scores->coverage_90,    scores->width_90};
-    return doubles_list(names, numbers);
+    return number_list(names, numbers);
 }

@@ -1,4 +1,6 @@
 /* Recommendations, similar rows and metrics of rankings. */
+#include <string.h>
+
 #include "shim.h"
 #include "routines.h"
 
@@ -15,10 +17,9 @@ static void reserve(Lists *lists, uint64_t top, uint64_t queries)
 {
     if (top > 0 && queries > SIZE_MAX / sizeof(uint64_t) / top) fail("BAD_ARGUMENT", "the lists are too long");
     lists->capacity = top * queries;
-    const size_t room = lists->capacity > 0 ? (size_t)lists->capacity : 1;
-    lists->rows = (uint64_t *)R_alloc(room, sizeof *lists->rows);
-    lists->scores = (double *)R_alloc(room, sizeof *lists->scores);
-    lists->counts = (uint64_t *)R_alloc(queries > 0 ? (size_t)queries : 1, sizeof *lists->counts);
+    lists->rows = allocate(lists->capacity, sizeof *lists->rows);
+    lists->scores = allocate(lists->capacity, sizeof *lists->scores);
+    lists->counts = allocate(queries, sizeof *lists->counts);
 }
 
 /* All lists one after the other: rows with the given offset, scores, and the length of each list. */
@@ -28,16 +29,13 @@ static SEXP collect(const Lists *lists, uint64_t top, uint64_t queries, uint64_t
     uint64_t total = 0, place = 0;
     for (uint64_t q = 0; q < queries; q++) total += lists->counts[q];
     SEXP list = PROTECT(named_list(names));
-    SEXP rows = Rf_allocVector(REALSXP, (R_xlen_t)total);
-    SET_VECTOR_ELT(list, 0, rows);
-    SEXP scores = Rf_allocVector(REALSXP, (R_xlen_t)total);
-    SET_VECTOR_ELT(list, 1, scores);
-    for (uint64_t q = 0; q < queries; q++)
-        for (uint64_t k = 0; k < lists->counts[q]; k++, place++) {
-            REAL(rows)[place] = (double)(lists->rows[q * top + k] + offset);
-            REAL(scores)[place] = lists->scores[q * top + k];
-        }
-    SET_VECTOR_ELT(list, 2, uint64s_to_r(lists->counts, (R_xlen_t)queries, 0));
+    double *rows = add_vector(list, 0, total), *scores = add_vector(list, 1, total);
+    for (uint64_t q = 0; q < queries; q++) {
+        copy_uint64s(rows + place, lists->rows + q * top, lists->counts[q], offset);
+        memcpy(scores + place, lists->scores + q * top, (size_t)lists->counts[q] * sizeof *scores);
+        place += lists->counts[q];
+    }
+    SET_VECTOR_ELT(list, 2, uint64s_to_r(lists->counts, queries, 0));
     UNPROTECT(1);
     return list;
 }
@@ -128,11 +126,7 @@ SEXP r_evaluate_ranking(SEXP handle, SEXP test, SEXP train, SEXP mode, SEXP user
                               r->popularity_ndcg};
     SEXP list = PROTECT(named_list(names));
     SET_VECTOR_ELT(list, 0, Rf_ScalarReal((double)r->users));
-    for (int part = 0; part < 2; part++) {
-        SEXP numbers = Rf_allocVector(REALSXP, 3);
-        SET_VECTOR_ELT(list, part + 1, numbers);
-        for (int i = 0; i < 3; i++) REAL(numbers)[i] = metrics[3 * part + i];
-    }
+    for (int part = 0; part < 2; part++) memcpy(add_vector(list, part + 1, 3), metrics + 3 * part, 3 * sizeof *metrics);
     UNPROTECT(1);
     return list;
 }

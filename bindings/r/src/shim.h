@@ -49,6 +49,10 @@ void run_interruptible(Work work, Poll poll, Discard discard, void *data);
 s3cmtf_indices indices_from(SEXP list, int base);
 /* Raises an error for the first index of a mode that is NA, fractional, below `base`, or beyond `dims`, which may be NULL. */
 void check_indices(SEXP list, int base, const uint64_t *dims);
+/* Room for at least one element, freed at the end of the .Call. */
+void *allocate(uint64_t count, size_t size);
+/* The tensors of a list of handles; freed at the end of the .Call. */
+const s3cmtf_coo **coos_from(SEXP handles);
 /* Numbers of an integer or double vector as uint64_t, less `offset`; freed at the end of the .Call. */
 uint64_t *uint64s_from(SEXP numbers, uint64_t offset);
 uint64_t uint64_from(SEXP number);
@@ -60,11 +64,34 @@ const char *path_from(SEXP string);
 SEXP utf8_string(const char *text);
 /* Numbers from 0 as R numbers from 1: integers where all fit, otherwise doubles. */
 SEXP indices_to_r(const uint32_t *indices, R_xlen_t count, uint64_t dim);
-SEXP uint64s_to_r(const uint64_t *numbers, R_xlen_t count, uint64_t offset);
+SEXP uint64s_to_r(const uint64_t *numbers, uint64_t count, uint64_t offset);
+/* Copies numbers, to which `offset` is added. */
+void copy_uint64s(double *to, const uint64_t *numbers, uint64_t count, uint64_t offset);
 /* A list with these names, which end with NULL. */
 SEXP named_list(const char *const *names);
+/* The same with one number for each name. */
+SEXP number_list(const char *const *names, const double *numbers);
 /* The same with a double vector of `count` elements for each name: the columns of a data frame. */
 SEXP double_columns(const char *const *names, uint64_t count);
+/* Sets a row of the first `count` of such columns. */
+void set_row(SEXP columns, uint64_t row, int count, const double *numbers);
+/* Makes an element of a list a double vector or matrix and returns its numbers. */
+double *add_vector(SEXP list, R_xlen_t place, uint64_t count);
+double *add_matrix(SEXP list, R_xlen_t place, uint64_t rows, uint64_t columns);
+
+/* coo.c */
+
+s3cmtf_coo_info coo_info_of(const s3cmtf_coo *coo);
+
+/* fit.c */
+
+/* Calls an R function with a list of numbers. Returns 1 if its value is FALSE. */
+int report(SEXP function, const char *const *names, const double *numbers);
+
+/* model.c */
+
+s3cmtf_model_info model_info_of(const s3cmtf_model *model);
+s3cmtf_model_mode mode_info_of(const s3cmtf_model *model, uint64_t mode);
 
 /* options.c */
 

@@ -51,13 +51,7 @@ static int report_trial(void *data)
     search->reported = fits;
     const double numbers[] = {(double)trial.number, (double)trial.rungs, (double)trial.done,
                               (double)trial.total,  trial.valid_rmse,    trial.best_rmse};
-    SEXP list = PROTECT(named_list(names));
-    for (int i = 0; i < 6; i++) SET_VECTOR_ELT(list, i, Rf_ScalarReal(numbers[i]));
-    SEXP call = PROTECT(Rf_lang2(search->report, list));
-    SEXP answer = PROTECT(Rf_eval(call, R_GlobalEnv));
-    const int stop = TYPEOF(answer) == LGLSXP && XLENGTH(answer) == 1 && LOGICAL(answer)[0] == FALSE;
-    UNPROTECT(3);
-    return stop;
+    return report(search->report, names, numbers);
 }
 
 /* The ranking of the trials: vectors with one element per trial, and their options as lines NAME=VALUE. */
@@ -78,7 +72,7 @@ static SEXP ranking(const s3cmtf_tune *tune)
         check(s3cmtf_tune_get_text(tune, place, text, needed, NULL, call_error));
         const double numbers[] = {(double)trial.number, (double)trial.rungs, (double)trial.epochs, trial.valid_rmse,
                                   trial.seconds};
-        for (int column = 0; column < 5; column++) REAL(VECTOR_ELT(list, column))[place] = numbers[column];
+        set_row(list, place, 5, numbers);
         SET_STRING_ELT(VECTOR_ELT(list, 5), (R_xlen_t)place,
                        trial.error == NULL ? NA_STRING : Rf_mkCharCE(trial.error, CE_UTF8));
         SET_STRING_ELT(VECTOR_ELT(list, 6), (R_xlen_t)place, Rf_mkCharCE(text, CE_UTF8));
