@@ -38,7 +38,7 @@ clusters <- function(object, mode, k = NULL, max_k = NULL, space = c("prediction
 
 # Matrices that label clusters: a list of matrices with the rows of the mode, or NULL.
 label_matrices <- function(object, number, matrices) {
-  if (is.null(matrices)) return(list())
+  if (length(matrices) == 0) return(list())
   if (!is.list(matrices) || is.object(matrices)) matrices <- list(matrices)
   given <- if (is.null(names(matrices))) rep("", length(matrices)) else names(matrices)
   names(matrices) <- make.unique(ifelse(given == "", "matrix", given), sep = ".")

@@ -23,7 +23,7 @@ enumerate <- function(x, most = 3) {
 }
 
 check_string <- function(x, name) {
-  if (!is.character(x) || length(x) != 1 || is.na(x)) bad_argument(name, " must be one string")
+  if (!is.character(x) || length(x) != 1 || is.na(x) || x == "") bad_argument(name, " must be one string that is not empty")
   x
 }
 
@@ -64,6 +64,11 @@ check_choice <- function(x) {
 check_flag <- function(x, name) {
   if (!is.logical(x) || length(x) != 1 || is.na(x)) bad_argument(name, " must be TRUE or FALSE")
   x
+}
+
+# Names of columns that are used must be those of one column.
+check_unique <- function(names) {
+  if (anyDuplicated(names)) bad_argument("two columns are named ", names[anyDuplicated(names)])
 }
 
 check_no_dots <- function(...) {

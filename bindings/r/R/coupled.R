@@ -30,7 +30,8 @@ print.s3cmtf_coupled <- function(x, ...) {
 # mode are separate elements or a list.
 flatten_matrices <- function(frame, matrices) {
   if (length(matrices) == 0) return(list())
-  if (is.data.frame(matrices) || !is.list(matrices) || is.object(matrices) || is.null(names(matrices))) {
+  if (is.data.frame(matrices) || !is.list(matrices) || is.object(matrices) || !all(nzchar(names(matrices))) ||
+    is.null(names(matrices))) {
     bad_argument("matrices must be a list named by mode, such as list(", frame$modes[1], " = m)")
   }
   flat <- list()
@@ -78,6 +79,9 @@ matrix_handle <- function(frame, matrix, labels, name, size = 0) {
   mode <- frame$modes[matrix$mode]
   dims <- dim(tensor)
   sides <- if (matrix$kind == "graph") 1:2 else 1
+  if (length(unique(lengths(tensor$labels[sides]) > 0)) > 1) {
+    bad_argument("graph ", name, " has names of its rows or of its columns only; give both, or none")
+  }
   maps <- lapply(sides, function(side) row_map(tensor$labels[[side]], dims[side], labels, mode, name))
   unchanged <- vapply(seq_along(sides), function(k) identical(maps[[k]], seq_len(dims[k])), NA)
   rows <- max(size, if (is.null(labels)) c(unlist(maps), dims[1]) else length(labels))

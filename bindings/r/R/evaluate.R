@@ -19,9 +19,12 @@ evaluate_ranking <- function(object, entries, mode, by, n, relevant, train, quan
   if (is.null(mode) || is.null(by)) {
     bad_argument("rankings need mode, whose rows are ranked, and by, whose rows get a list each")
   }
+  number <- mode_number(object, mode)
+  by <- mode_number(object, by, "by")
+  if (number == by) bad_argument("mode and by are both mode ", object$modes[by], "; they must be two modes")
   seen <- if (is.null(train)) training_data(object)$handle else frame_tensor(object, train, "train")
   found <- .Call(
-    r_evaluate_ranking, object$handle, entries, seen, mode_number(object, mode), mode_number(object, by, "by"),
+    r_evaluate_ranking, object$handle, entries, seen, number, by,
     check_count(n, "n", 1), if (is.null(relevant)) NA_real_ else check_number(relevant, "relevant", -Inf),
     if (is.null(quantile)) 0 else check_fraction(quantile, "quantile"), threads
   )

@@ -17,6 +17,7 @@ parse_formula <- function(formula, data) {
     bad_argument("there is no column ", enumerate(missing), " in the data; its columns are ",
       paste(names(data), collapse = ", "))
   }
+  check_unique(names(data)[names(data) %in% used])
   list(response = response, terms = terms, columns = intersect(used, names(data)), environment = environment(formula))
 }
 

@@ -2,7 +2,7 @@ recommend <- function(object, mode, given = list(), n = 10, exclude = TRUE, only
                       threads = 0) {
   check_model(object)
   number <- mode_number(object, mode)
-  check_count(n, "n", 1)
+  n <- list_length(object, number, n, only)
   queries <- given_rows(object, number, given)
   by <- if (length(given) > 0) mode_number(object, names(given)[1]) else number
   excluded <- exclude_handle(object, exclude, length(given) > 0)
@@ -20,6 +20,11 @@ recommend <- function(object, mode, given = list(), n = 10, exclude = TRUE, only
   as.data.frame(columns, stringsAsFactors = FALSE, optional = TRUE)
 }
 
+# The length of lists: no list is longer than the number of rows.
+list_length <- function(object, number, n, only = NULL) {
+  min(check_count(n, "n", 1), max(model_info(object)$modes$rows[number], length(only)))
+}
+
 # One index vector per mode, or NULL for modes that are averaged over. Single rows are repeated.
 given_rows <- function(object, number, given) {
   queries <- stats::setNames(vector("list", length(object$modes)), object$modes)
@@ -27,6 +32,7 @@ given_rows <- function(object, number, given) {
   if (!is.list(given) || is.null(names(given))) {
     bad_argument("given must be a list named by mode, such as list(", object$modes[1], " = 1)")
   }
+  if (anyDuplicated(names(given))) bad_argument("mode ", names(given)[anyDuplicated(names(given))], " is given twice")
   count <- max(lengths(given))
   for (name in names(given)) {
     m <- mode_number(object, name, "given")
@@ -53,7 +59,7 @@ similar <- function(object, mode, rows, n = 10, threads = 0) {
   number <- mode_number(object, mode)
   labels <- object$labels[[number]]
   indices <- find_fitted_rows(object, number, rows)
-  found <- .Call(r_similar, object$handle, number, indices, check_count(n, "n", 1), check_count(threads, "threads"))
+  found <- .Call(r_similar, object$handle, number, indices, list_length(object, number, n), check_count(threads, "threads"))
   query <- rep(seq_along(found$counts), found$counts)
   columns <- list(name_rows(labels, indices)[query], rank = sequence(found$counts), similar = name_rows(labels, found$rows),
     cosine = found$scores)

@@ -1,13 +1,16 @@
 # Modes and rows of tensors and models by name. `frame` is a coo_tensor or a model: both have modes, labels and spec.
 
 mode_number <- function(frame, mode, argument = "mode") {
-  if (length(mode) != 1 || is.na(mode)) bad_argument(argument, " must be the name or the number of one mode")
+  if (is.factor(mode)) mode <- as.character(mode)
+  if (!is.character(mode) && !is.numeric(mode) || length(mode) != 1 || is.na(mode)) {
+    bad_argument(argument, " must be the name or the number of one mode")
+  }
   if (is.character(mode)) {
     number <- match(mode, frame$modes)
     if (is.na(number)) bad_argument("there is no mode ", mode, "; the modes are ", paste(frame$modes, collapse = ", "))
     return(number)
   }
-  if (!is.numeric(mode) || !mode %in% seq_along(frame$modes)) {
+  if (!mode %in% seq_along(frame$modes)) {
     bad_argument(argument, " is ", mode, "; modes are numbered from 1 to ", length(frame$modes))
   }
   as.integer(mode)
@@ -15,6 +18,8 @@ mode_number <- function(frame, mode, argument = "mode") {
 
 # Indices of rows; NA for missing values and `unknown` for names that no row has.
 match_rows <- function(x, labels, mode, unknown) {
+  check_vector(x, paste("the rows of mode", mode))
+  if (is.list(x)) bad_argument("the rows of mode ", mode, " are a list; give a vector")
   if (is.null(labels)) {
     if (is.factor(x) || is.character(x) || is.object(x)) {
       bad_argument("mode ", mode, " has row numbers and no names, but the rows are given as ", class(x)[1])
@@ -24,6 +29,7 @@ match_rows <- function(x, labels, mode, unknown) {
   }
   if (is.factor(x)) {
     matched <- match(levels(x), labels, nomatch = unknown)
+    matched[is.na(levels(x))] <- NA
     return(matched[x])
   }
   matched <- match(as.character(x), labels, nomatch = unknown)
@@ -110,6 +116,7 @@ frame_columns <- function(frame, data) {
   if (!is.list(data)) bad_argument("cells are given as a data frame, a list, a matrix of indices or a coo_tensor")
   if (!is.null(frame$spec) && !is.null(names(data))) {
     needed <- intersect(unlist(lapply(frame$spec$terms, all.vars)), frame$spec$columns)
+    check_unique(names(data)[names(data) %in% needed])
     missing <- setdiff(needed, names(data))
     if (length(missing) > 0) bad_argument("the data has no column ", enumerate(missing))
     return(lapply(frame$spec$terms, evaluate_expression, data, frame$spec$environment))
@@ -118,6 +125,7 @@ frame_columns <- function(frame, data) {
     if (length(data) < order) bad_argument("the list of cells has ", length(data), " vectors, but there are ", order, " modes")
     return(data[seq_len(order)])
   }
+  check_unique(names(data)[names(data) %in% frame$modes])
   # A mode without a name of its own has the column at its place, unless another mode has it by name.
   places <- match(frame$modes, names(data))
   unnamed <- which(is.na(places) & has_default_name(frame))

@@ -19,7 +19,8 @@ load_model <- function(path, mapped = FALSE) {
   order <- length(info$modes$dim)
   modes <- read_modes(path, order)
   saved <- read_formula(path)
-  columns <- lapply(names(names_files(path, info$matrices$mode, "matrix")), function(file) if (file.exists(file)) read_names(file))
+  files <- names(names_files(path, info$matrices$mode, "matrix"))
+  columns <- lapply(files, function(file) if (file.exists(file)) read_names(file))
   names(columns) <- matrix_names(modes, info$matrices$mode)
   labels <- lapply(seq_len(order), function(n) {
     # Names of a data file whose name begins in the same way are not those of a mode that was saved without names.
@@ -61,7 +62,7 @@ write_modes <- function(modes, path) {
 read_modes <- function(path, order) {
   file <- modes_file(path)
   if (!file.exists(file)) return(default_modes(order))
-  lines <- tryCatch(readLines(file, warn = FALSE, encoding = "UTF-8"), error = function(condition) character())
+  lines <- tryCatch(suppressWarnings(readLines(file, warn = FALSE, encoding = "UTF-8")), error = function(condition) character())
   lines <- lines[validUTF8(lines)]
   names <- decode_names(sub("^.*\t", "", lines[-1]))
   fault <- if (!identical(lines[1], modes_title(path))) {

@@ -18,6 +18,8 @@ as_coo_tensor.coo_tensor <- function(x, ...) x
 
 as_coo_tensor.default <- function(x, ...) {
   if (inherits(x, "Matrix")) return(tensor_from_sparse(x))
+  # Tables and other arrays with a class.
+  if (is.array(x)) return(as_coo_tensor.array(unclass(x), ...))
   bad_argument("an object of class ", class(x)[1], " is not a tensor; use coo_tensor(), a data frame, a matrix or a path")
 }
 
@@ -25,10 +27,13 @@ as_coo_tensor.character <- function(x, ...) open_coo(x, ...)
 
 as_coo_tensor.data.frame <- function(x, value = names(x)[length(x)], weights = NULL, ...) {
   check_no_dots(...)
+  if (length(x) == 0) bad_argument("the data frame has no columns")
+  check_unique(names(x))
   if (!is.null(value) && !check_string(value, "value") %in% names(x)) bad_argument("there is no column ", value)
   if (!is.null(weights) && !check_string(weights, "weights") %in% names(x)) bad_argument("there is no column ", weights)
-  columns <- as.list(x[setdiff(names(x), c(value, weights))])
+  columns <- as.list(x)[!names(x) %in% c(value, weights)]
   if (length(columns) == 0) bad_argument("the data frame has no columns for modes besides ", value)
+  names(columns) <- mode_names(columns)
   values <- if (is.null(value)) NULL else x[[value]]
   tensor_from_columns(columns, values, NULL, if (is.null(weights)) NULL else x[[weights]])
 }
@@ -37,7 +42,7 @@ as_coo_tensor.data.frame <- function(x, value = names(x)[length(x)], weights = N
 as_coo_tensor.array <- function(x, drop_zeros = FALSE, ...) {
   check_no_dots(...)
   if (!is.numeric(x) && !is.logical(x)) bad_argument("the array does not have numbers")
-  observed <- if (drop_zeros) which(x != 0) else which(!is.na(x))
+  observed <- if (check_flag(drop_zeros, "drop_zeros")) which(x != 0) else which(!is.na(x))
   indices <- arrayInd(observed, dim(x))
   columns <- lapply(seq_along(dim(x)), function(n) indices[, n])
   labels <- dimnames(x)
@@ -76,6 +81,7 @@ as_coo_tensor.formula <- function(x, data = NULL, weights = NULL, ...) {
 tensor_from_columns <- function(columns, values, dims, weights, spec = NULL) {
   parsed <- Map(index_column, columns, names(columns))
   indices <- lapply(parsed, `[[`, "index")
+  if (is.null(dims) && all(lengths(indices) == 0)) bad_argument("there are no entries; give at least one")
   if (is.null(values)) values <- rep(1, length(indices[[1]]))
   handle <- new_coo(indices, numeric_values(values), dims, weights)
   labels <- lapply(parsed, `[[`, "labels")
@@ -93,6 +99,7 @@ check_dims <- function(dims, labels, modes) {
 }
 
 numeric_values <- function(values) {
+  check_vector(values, "the values")
   if (!is.numeric(values) && !is.logical(values)) {
     bad_argument("values are of class ", class(values)[1], "; they must be numbers")
   }
@@ -112,7 +119,11 @@ new_coo <- function(indices, values, dims = NULL, weights = NULL, base = 1L) {
 
 # Row indices and names of rows of a column. Factors and strings have names, numbers are row indices.
 index_column <- function(x, mode) {
-  if (is.factor(x)) return(list(index = x, labels = levels(x)))
+  check_vector(x, paste("the rows of mode", mode))
+  if (is.factor(x)) {
+    x <- without_na_level(x)
+    return(list(index = x, labels = levels(x)))
+  }
   if (is.logical(x) && !all(is.na(x))) x <- as.character(x)
   if (is.character(x)) {
     labels <- unique(x)
@@ -125,6 +136,17 @@ index_column <- function(x, mode) {
   }
   list(index = x, labels = NULL)
 }
+
+# 64-bit integers of package bit64 are doubles with other bits.
+check_vector <- function(x, what) {
+  if (inherits(x, "integer64")) {
+    bad_argument(what, " are of class integer64; convert them with as.double(), or ids with as.character()")
+  }
+  if (length(dim(x)) > 1 && length(x) != nrow(x)) bad_argument(what, " are a matrix with ", ncol(x), " columns; give a vector")
+}
+
+# addNA() makes NA a level; a missing row is missing nevertheless.
+without_na_level <- function(x) if (anyNA(levels(x))) factor(x, levels(x)[!is.na(levels(x))]) else x
 
 mode_names <- function(columns, count = length(columns)) {
   given <- names(columns)

@@ -22,6 +22,7 @@ tune_tensor <- function(tensor, matrices, options, valid, ranges, trials, rungs,
   frame$labels <- extended_labels(tensor, matrices)
   prepared <- prepare_matrices(frame, matrices, frame$labels)
   if (length(ranges) > 0 && is.null(names(ranges))) bad_argument("ranges are given by name, such as list(rank = c(8, 16))")
+  if (anyDuplicated(names(ranges))) bad_argument("option ", names(ranges)[anyDuplicated(names(ranges))], " has two ranges")
   fraction <- if (is.numeric(valid)) check_fraction(valid, "valid") else 0
   entries <- if (is.numeric(valid)) NULL else frame_tensor(frame, valid, "valid")
   size <- list(

@@ -24,7 +24,10 @@ void check(int32_t status)
     if (status == S3CMTF_OK) return;
     const char *name = s3cmtf_status_name(status);
     if (strncmp(name, "S3CMTF_", 7) == 0) name += 7;
-    raise(name, s3cmtf_error_message(call_error));
+    const char *message = s3cmtf_error_message(call_error);
+    /* Fields of a request have the names of arguments of R. */
+    if (strncmp(message, "request->", 9) == 0) message += 9;
+    raise(name, message);
 }
 
 void fail(const char *status, const char *format, ...)
