@@ -37,16 +37,20 @@ fit_tensor <- function(tensor, matrices, options, test, valid, init, checkpoint,
     valid <- NULL
   }
   if (!is.null(init)) init <- init_handle(frame, init)
+  frame$columns <- lapply(matrices, function(matrix) if (matrix$kind != "graph") matrix$tensor$labels[[2]])
   reporter <- fit_reporter(progress)
   on.exit(reporter$finish())
+  if (!is.null(check_path_or_null(checkpoint, "checkpoint"))) {
+    before <- digest_or_null(checkpoint)
+    on.exit(name_checkpoint(frame, checkpoint, before), add = TRUE)
+  }
   handle <- .Call(
     r_fit, tensor$handle, prepared, options$preset, options$names, options$values,
     if (is.null(test)) NULL else frame_tensor(frame, test, "test"),
     if (is.null(valid)) NULL else frame_tensor(frame, valid, "valid"),
-    init, check_path_or_null(checkpoint, "checkpoint"), check_path_or_null(resume, "resume"), reporter$report
+    init, checkpoint, check_path_or_null(resume, "resume"), reporter$report
   )
-  columns <- lapply(matrices, function(matrix) if (matrix$kind != "graph") matrix$tensor$labels[[2]])
-  model <- new_model(handle, frame$modes, frame$labels, frame$spec, columns)
+  model <- new_model(handle, frame$modes, frame$labels, frame$spec, frame$columns)
   model$call <- call
   if (keep_data) model$data <- tensor
   report_notes(model, quiet = identical(progress, FALSE))

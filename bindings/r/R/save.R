@@ -5,13 +5,29 @@
 save_model <- function(object, path) {
   check_model(object)
   check_string(path, "path")
-  encode_names(object$modes, modes_file(path))
-  files <- c(names_files(path, object$labels), names_files(path, unname(object$columns), "matrix"))
-  with_names(files, path, function() .Call(r_model_save, object$handle, path), c("mode", "matrix"))
-  write_modes(object$modes, path)
-  write_formula(object, path)
+  write_beside(object, path, function() .Call(r_model_save, object$handle, path))
   invisible(path)
 }
+
+# Does `write`, which writes the model file, and writes the files beside it.
+write_beside <- function(object, path, write) {
+  encode_names(object$modes, modes_file(path))
+  files <- c(names_files(path, object$labels), names_files(path, unname(object$columns), "matrix"))
+  with_names(files, path, write, c("mode", "matrix"))
+  write_modes(object$modes, path)
+  write_formula(object, path)
+}
+
+# Writes the files beside a checkpoint if the fit has written it since its digest was `before`. The model of a fit is more
+# important than these files.
+name_checkpoint <- function(object, path, before) {
+  if (identical(digest_or_null(path), before)) return()
+  tryCatch(write_beside(object, path, function() NULL), s3cmtf_error = function(condition) {
+    signal_note("warning", conditionMessage(condition))
+  })
+}
+
+digest_or_null <- function(path) if (file.exists(path) && !dir.exists(path)) model_digest(path)
 
 load_model <- function(path, mapped = FALSE) {
   handle <- .Call(r_model_load, check_string(path, "path"), check_flag(mapped, "mapped"))

@@ -65,6 +65,26 @@ writeLines(c("1,eins", "2,zwei", "3,drei"), beside("mode1.tsv"))
 save_model(bare, path)
 expect_equal(load_model(path)$labels[[1]], c("eins", "zwei", "drei"))
 
+# A checkpoint that replaces a model, also if the fit does not end well.
+checkpoint <- scratch("run.s3m")
+run <- function(data, ...) s3cmtf(rating ~ user + film + month, data, rank = 2, epochs = 2, checkpoint = checkpoint, ...)
+for (save in list(function() save_model(named, checkpoint), function() run(ratings))) {
+  save()
+  expect_equal(lengths(load_model(checkpoint)$labels)[1:2], c(60, 40))
+  run(fixture_ratings())
+  expect_silent(loaded <- load_model(checkpoint))
+  expect_equal(loaded$modes, c("user", "film", "month"))
+  expect_equal(lengths(loaded$labels), c(0, 0, 0))
+}
+run(ratings)
+fail <- function(state) if (state$epoch > 1) stop("enough")
+expect_error(s3cmtf(rating ~ user + film + month, fixture_ratings(), rank = 2, epochs = 1e6, checkpoint = checkpoint, checkpoint_every = 1, progress = fail), "enough")
+expect_equal(lengths(load_model(checkpoint)$labels), c(0, 0, 0))
+run(ratings)
+expect_error(run(fixture_ratings(), eta = -1), class = "s3cmtf_BAD_ARGUMENT")
+expect_equal(lengths(load_model(checkpoint)$labels), c(60, 40, 0))
+expect_equal(run(ratings, resume = checkpoint)$modes, c("user", "film", "month"))
+
 # Tensors, their corrected copies and splits.
 data <- scratch("ratings.coo")
 tensor <- as_coo_tensor(rating ~ user + film + month, ratings)
