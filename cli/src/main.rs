@@ -2,7 +2,7 @@
 //! library.
 //!
 //! - `commands/`: one file per command; start with `commands/mod.rs`, then `commands/fit.rs`.
-//! - `bench/` and `demo/`: the two largest commands.
+//! - `bench/`, `demo/` and `reproduce/`: the largest commands.
 //! - `lib.rs`: the job runner (`batch/`) and the HTML page (`report/`), which tests also call directly.
 //! - `input`, `output`, `progress`, `style`: files, standard output, the progress bar and Ctrl-C, colours.
 //! - `epoch_table`: the table that `fit` prints.
@@ -28,6 +28,7 @@ mod option_arguments;
 mod outcome;
 mod output;
 mod progress;
+mod reproduce;
 mod row_lists;
 mod row_names;
 mod style;

@@ -29,7 +29,7 @@ use s3cmtf::Result;
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::{bench, demo};
+use crate::{bench, demo, reproduce};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Report(report::Arguments),
     Batch(batch::Arguments),
     Bench(bench::Arguments),
+    Reproduce(reproduce::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -138,6 +139,7 @@ pub(crate) fn run(
         Command::Report(a) => report::run(a, progress, output),
         Command::Batch(a) => batch::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
+        Command::Reproduce(a) => reproduce::run(a, progress, output),
         Command::Completions(a) => completions::run(a, command_line(), output),
         Command::Man(a) => man::run(a, command_line(), output),
     }

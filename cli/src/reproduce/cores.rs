@@ -1,0 +1,112 @@
+//! Speed-up against the number of threads, beside that of independent fits.
+
+use s3cmtf::Result;
+use s3cmtf::options::Algorithm;
+use serde_json::{Value, json};
+
+use super::budget::Budget;
+use super::child::{self, Ending};
+use super::figure::Figure;
+use super::methods::{BLOCKED, NAIVE, OPT};
+use super::session::Session;
+use super::store::{FAILED, Key, Measurement, OK};
+
+/// The scale of the planted data, of the shape of MovieLens.
+const SCALE: &str = "0.1";
+/// Seconds that one repeat takes at least, by which the number of repeats is chosen.
+const REPEAT_SECONDS: f64 = 30.0;
+
+pub(super) fn measure(session: &mut Session<'_>, budget: Budget) -> Result<()> {
+    let threads = thread_counts(session.threads());
+    let methods = [
+        (BLOCKED, Algorithm::Blocked),
+        (OPT, Algorithm::Opt),
+        (NAIVE, Algorithm::Naive),
+    ];
+    for (done, (name, algorithm)) in methods.into_iter().enumerate() {
+        let key = |threads: u64| Key {
+            figure: Figure::Cores,
+            data: format!("movielens-like, scale {SCALE}"),
+            method: name.into(),
+            x: Some(threads),
+        };
+        if threads.iter().all(|&t| !session.needs(&key(t))) {
+            continue;
+        }
+        session.show(&key(1), done, methods.len());
+        let seconds = budget.seconds_for_one_of(methods.len() - done);
+        let repeats = (seconds / REPEAT_SECONDS).clamp(1.0, 5.0) as u64;
+        let list: Vec<String> = threads.iter().map(u64::to_string).collect();
+        let mut arguments: Vec<String> = vec!["bench".into(), "--independent".into()];
+        for (option, value) in [
+            ("--like", "movielens".to_string()),
+            ("--scale", SCALE.into()),
+            ("--algorithm", algorithm.name().into()),
+            ("--threads", list.join(",")),
+            ("--repeats", repeats.to_string()),
+            ("--seed", session.arguments.seed.to_string()),
+        ] {
+            arguments.extend([option.to_string(), value]);
+        }
+        let run = child::run(&arguments, f64::INFINITY, session.progress)?;
+        let speed = |o: &Value| o.get("entries_per_second").and_then(Value::as_f64);
+        let of = |t: u64| {
+            let objects = run.objects.iter();
+            objects.clone().find(|o| o["threads"].as_u64() == Some(t))
+        };
+        let one = of(1).and_then(speed);
+        for &t in &threads {
+            if !session.needs(&key(t)) {
+                continue;
+            }
+            let command = session.command(&arguments);
+            let measurement = match (of(t), one, run.ending) {
+                (Some(o), Some(one), Ending::Success) => Measurement::new(
+                    OK,
+                    json!({
+                        "command": command,
+                        "entries_per_second": speed(o),
+                        "speed_up": speed(o).map(|s| s / one),
+                        "independent_speed_up": independent(o).map(|s| s / one),
+                    }),
+                ),
+                _ => Measurement::new(
+                    FAILED,
+                    json!({"command": command, "message": run.message()}),
+                ),
+            };
+            session.keep(key(t), measurement)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the entries per second of independent fits of one thread each, together.
+fn independent(variant: &Value) -> Option<f64> {
+    let splits = variant.get("independent")?.as_array()?;
+    let single = |s: &&Value| s.get("threads_per_fit").and_then(Value::as_u64) == Some(1);
+    splits
+        .iter()
+        .find(single)?
+        .get("entries_per_second")?
+        .as_f64()
+}
+
+/// Returns 1, 2, 4, ... and the number itself.
+fn thread_counts(available: usize) -> Vec<u64> {
+    let available = available as u64;
+    let powers = (0..).map(|k| 1 << k).take_while(|&t: &u64| t < available);
+    powers.chain([available]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_double_up_to_those_available() {
+        assert_eq!(thread_counts(1), [1]);
+        assert_eq!(thread_counts(2), [1, 2]);
+        assert_eq!(thread_counts(12), [1, 2, 4, 8, 12]);
+    }
+}

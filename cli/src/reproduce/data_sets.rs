@@ -1,0 +1,272 @@
+//! The data that methods are compared on: folders of the user, or planted data of the paper's shapes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use s3cmtf::generate::{PRESETS, generate, preset};
+use s3cmtf::{Error, Result};
+use serde_json::Value;
+
+use super::budget::Budget;
+use super::child;
+use super::session::Session;
+use crate::output::format_integer;
+
+/// Training entries per second of the budget. The slowest method then has time for some iterations.
+const ENTRIES_PER_SECOND: f64 = 300.0;
+/// The smallest scale of planted data has this many entries.
+const MIN_ENTRIES: f64 = 20_000.0;
+
+/// A tensor with its test entries and matrices, as binary files.
+pub(super) struct DataSet {
+    pub name: String,
+    pub train: PathBuf,
+    pub test: PathBuf,
+    /// Modes, counted from 1, and files.
+    pub matrices: Vec<(usize, PathBuf)>,
+    pub order: usize,
+}
+
+impl DataSet {
+    /// Returns the arguments of `fit` and `tune` for the training data.
+    pub fn arguments(&self, has_matrices: bool) -> Vec<String> {
+        let mut list = vec!["--tensor".into(), self.train.display().to_string()];
+        if has_matrices {
+            for (mode, file) in &self.matrices {
+                list.push("--matrix".into());
+                list.push(format!("{mode}:{}", file.display()));
+            }
+        }
+        list
+    }
+
+    pub fn test_arguments(&self) -> Vec<String> {
+        vec!["--test".into(), self.test.display().to_string()]
+    }
+
+    /// Returns the paper's settings for data like this.
+    pub fn paper_preset(&self) -> &'static str {
+        let name = self.name.to_lowercase();
+        if name.contains("yelp") {
+            "paper-yelp"
+        } else if name.contains("netflix") {
+            "paper-netflix"
+        } else {
+            "paper-movielens"
+        }
+    }
+
+    /// Returns the rank of the paper for data like this. A core of higher order would be much larger.
+    pub fn paper_rank(&self) -> &'static str {
+        match (self.order, self.paper_preset()) {
+            (4.., _) => "5",
+            (_, "paper-yelp") => "10",
+            (_, "paper-netflix") => "11",
+            _ => "12",
+        }
+    }
+}
+
+/// Opens all data sets.
+pub(super) fn open(session: &mut Session<'_>, budget: Budget) -> Result<Vec<DataSet>> {
+    match session.arguments.data.clone() {
+        Some(folder) => find(&folder)?
+            .into_iter()
+            .map(|folder| convert(session, &folder))
+            .collect(),
+        None => PRESETS
+            .iter()
+            .map(|like| plant(session, like, budget))
+            .collect(),
+    }
+}
+
+/// Generates data like a set of the paper, at a scale that suits the budget.
+fn plant(session: &mut Session<'_>, like: &str, budget: Budget) -> Result<DataSet> {
+    let full = preset(like, 1.0)?;
+    let wanted = (budget.left() * ENTRIES_PER_SECOND).max(MIN_ENTRIES);
+    // A continued run has the scale of the first one.
+    let slot = format!("scale_{like}");
+    let known = session.store.head.get(&slot).and_then(Value::as_f64);
+    let scale = known.unwrap_or((wanted / full.entries as f64).min(1.0));
+    let mut options = preset(like, scale)?;
+    options.write_truth = false;
+    options.seed = session.arguments.seed;
+    options.threads = session.threads();
+    let folder = session.work.path().join(like);
+    let generated = generate(&folder, &options, session.progress)?;
+    let test = generated.test.as_ref().map(|t| t.0.clone());
+    session.store.head.insert(slot, scale.into());
+    let entries = generated.train.1.count + generated.test.as_ref().map_or(0, |t| t.1.count);
+    session.store.note(format!(
+        "{like}: planted data of its shape at {:.3} times its scale, {} of {} entries",
+        scale,
+        format_integer(entries),
+        format_integer(full.entries)
+    ));
+    Ok(DataSet {
+        name: format!("{like}-like"),
+        order: options.dims.len(),
+        train: generated.train.0.clone(),
+        test: test.ok_or_else(|| Error::argument("planted data without test entries"))?,
+        matrices: options
+            .matrices
+            .iter()
+            .zip(&generated.matrices)
+            .map(|(spec, (path, _))| (spec.mode + 1, path.clone()))
+            .collect(),
+    })
+}
+
+/// Returns the folders of data sets: `folder`, or those in it.
+fn find(folder: &Path) -> Result<Vec<PathBuf>> {
+    if tensor_file(folder, "train")?.is_some() {
+        return Ok(vec![folder.into()]);
+    }
+    let mut sets = Vec::new();
+    for path in files(folder)? {
+        if path.is_dir() && tensor_file(&path, "train")?.is_some() {
+            sets.push(path);
+        }
+    }
+    if sets.is_empty() {
+        return Err(Error::file(
+            folder.display().to_string(),
+            "has no data set; a data set is a folder with tensor.train.FORMAT and tensor.test.FORMAT, such as tensor.train.tns",
+        ));
+    }
+    Ok(sets)
+}
+
+/// Returns the files and folders in a folder, sorted.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let list = fs::read_dir(folder).map_err(|e| Error::cannot_open(folder, e))?;
+    let mut paths: Vec<PathBuf> = list.filter_map(|f| Some(f.ok()?.path())).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// Returns the name of a file up to its first dot, if it has the extension of a data file.
+fn data_name(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    let plain = name.strip_suffix(".gz").unwrap_or(name);
+    let (_, extension) = plain.rsplit_once('.')?;
+    let is_data = ["coo", "tns", "mtx", "csv", "tsv"].contains(&extension);
+    is_data.then(|| name.split('.').next().unwrap_or(name))
+}
+
+fn tensor_file(folder: &Path, part: &str) -> Result<Option<PathBuf>> {
+    let start = format!("tensor.{part}.");
+    let is_part = |p: &PathBuf| {
+        let name = p.file_name().and_then(|n| n.to_str()).unwrap_or("");
+        name.starts_with(&start) && data_name(p).is_some()
+    };
+    Ok(files(folder)?.into_iter().find(is_part))
+}
+
+/// Converts a data set of the user to binary files.
+fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
+    let name = folder.canonicalize().unwrap_or(folder.into());
+    let name = name
+        .file_name()
+        .map_or("data".into(), |n| n.to_string_lossy().into_owned());
+    let work = session.work.path().join(&name);
+    fs::create_dir_all(&work).map_err(|e| Error::io("cannot make a temporary folder", e))?;
+    let binary = |session: &mut Session<'_>, file: &Path, target: &str| {
+        let target = work.join(target);
+        let arguments = [
+            "convert".to_string(),
+            file.display().to_string(),
+            target.display().to_string(),
+        ];
+        let run = child::run(&arguments, f64::INFINITY, session.progress)?;
+        match run.ending {
+            child::Ending::Success => Ok((target, run.object("dims").cloned())),
+            _ => Err(Error::file(file.display().to_string(), run.message())),
+        }
+    };
+    let part = |part: &str| {
+        tensor_file(folder, part)?.ok_or_else(|| {
+            Error::file(
+                folder.display().to_string(),
+                format!("has no tensor.{part}.FORMAT, such as tensor.{part}.tns"),
+            )
+        })
+    };
+    let (train, dims) = binary(session, &part("train")?, "train.coo")?;
+    let (test, _) = binary(session, &part("test")?, "test.coo")?;
+    let order = dims.as_ref().and_then(Value::as_array).map_or(3, Vec::len);
+    let modes = mode_names(folder);
+    let mut matrices = Vec::new();
+    for file in files(folder)? {
+        let Some(name) = data_name(&file).filter(|n| *n != "tensor") else {
+            continue;
+        };
+        let coupled = coupled_modes(name, &modes, order);
+        if coupled.is_empty() {
+            continue;
+        }
+        let (binary, _) = binary(session, &file, &format!("{name}.coo"))?;
+        matrices.extend(coupled.into_iter().map(|mode| (mode, binary.clone())));
+    }
+    Ok(DataSet {
+        name,
+        train,
+        test,
+        matrices,
+        order,
+    })
+}
+
+/// Returns the names of modes in meta.json.
+fn mode_names(folder: &Path) -> Vec<String> {
+    let text = fs::read_to_string(folder.join("meta.json")).unwrap_or_default();
+    let meta: Value = serde_json::from_str(&text).unwrap_or_default();
+    let of = |key: &str| meta.get(key)?.get("modes")?.as_array().cloned();
+    let names = of("tensor").or_else(|| of("matrix")).unwrap_or_default();
+    let names = names.iter().filter_map(Value::as_str);
+    names.map(str::to_string).collect()
+}
+
+/// Returns the modes, counted from 1, that a matrix with this file name is coupled to.
+fn coupled_modes(name: &str, modes: &[String], order: usize) -> Vec<usize> {
+    let Some((mode, _)) = name.split_once('_') else {
+        return Vec::new();
+    };
+    if let Ok(number) = mode.parse::<usize>() {
+        return (1..=order).filter(|&n| n == number).collect();
+    }
+    let ending = format!("_{mode}");
+    let places = modes.iter().enumerate();
+    let coupled = places.filter(|(_, m)| *m == mode || m.ends_with(&ending));
+    coupled.map(|(n, _)| n + 1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_matrices_say_their_modes() {
+        let modes: Vec<String> = ["pickup_zone", "dropoff_zone", "day"]
+            .map(String::from)
+            .into();
+        assert_eq!(coupled_modes("zone_attr", &modes, 3), [1, 2]);
+        assert_eq!(coupled_modes("day_attr", &modes, 3), [3]);
+        assert_eq!(coupled_modes("2_colours", &modes, 3), [2]);
+        assert_eq!(coupled_modes("4_colours", &modes, 3), [0usize; 0]);
+        assert_eq!(coupled_modes("zones", &modes, 3), [0usize; 0]);
+    }
+
+    #[test]
+    fn data_files_have_known_extensions() {
+        for (path, name) in [
+            ("a/tensor.train.tns.gz", Some("tensor")),
+            ("user_attr.coo", Some("user_attr")),
+            ("meta.json", None),
+            ("README", None),
+        ] {
+            assert_eq!(data_name(Path::new(path)), name);
+        }
+    }
+}

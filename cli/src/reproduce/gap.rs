@@ -1,0 +1,101 @@
+//! The gap statistic of the rows of a coupled mode, for models with and without the matrices.
+
+use s3cmtf::Result;
+use serde_json::{Value, json};
+
+use super::budget::Budget;
+use super::child::{self, Ending};
+use super::data_sets::DataSet;
+use super::figure::Figure;
+use super::session::Session;
+use super::store::{FAILED, Key, Measurement, OK};
+
+/// The largest number of clusters.
+const MAX_K: &str = "12";
+
+/// Names and options of the models. The weight of matrices is fixed: a fit by default leaves out matrices that do not help.
+const MODELS: [(&str, bool, &[&str]); 4] = [
+    ("coupled", true, &["--lambda-m", "1"]),
+    ("uncoupled", false, &[]),
+    (
+        "coupled, non-negative",
+        true,
+        &["--lambda-m", "1", "--nonneg"],
+    ),
+    ("uncoupled, non-negative", false, &["--nonneg"]),
+];
+
+pub(super) fn measure(session: &mut Session<'_>, sets: &[DataSet], budget: Budget) -> Result<()> {
+    let mut open = Vec::new();
+    for set in sets.iter().filter(|s| !s.matrices.is_empty()) {
+        for (name, is_coupled, options) in MODELS {
+            let key = Key {
+                figure: Figure::Gap,
+                data: set.name.clone(),
+                method: name.into(),
+                x: None,
+            };
+            if session.needs(&key) {
+                open.push((key, set, is_coupled, options));
+            }
+        }
+    }
+    let total = open.len();
+    for (done, (key, set, is_coupled, options)) in open.into_iter().enumerate() {
+        session.show(&key, done, total);
+        let seconds = budget.seconds_for_one_of(total - done);
+        let mut arguments = set.arguments(is_coupled);
+        arguments.extend(["--model", "tucker", "--rank", set.paper_rank()].map(String::from));
+        arguments.extend(options.iter().map(|o| o.to_string()));
+        let fitted = session.fit(arguments, 0.5 * seconds)?;
+        let measurement = if fitted.is_ok() {
+            gap_curve(session, set, fitted.text("command"), seconds)?
+        } else {
+            fitted
+        };
+        session.keep(key, measurement)?;
+    }
+    Ok(())
+}
+
+/// Computes the curve of the model that was fitted last.
+fn gap_curve(session: &Session<'_>, set: &DataSet, fit: &str, seconds: f64) -> Result<Measurement> {
+    // As the paper clusters businesses: the mode that most matrices describe.
+    let modes = || set.matrices.iter().map(|(mode, _)| *mode);
+    let described = modes().max_by_key(|m| (modes().filter(|n| n == m).count(), *m));
+    let mode = described.unwrap_or(1).to_string();
+    let model = session.work.path().join("model.s3m").display().to_string();
+    let mut arguments: Vec<String> = vec!["clusters".into(), model];
+    for (name, value) in [
+        ("--mode", mode.as_str()),
+        ("--max-k", MAX_K),
+        ("--curve-rows", "3000"),
+        ("--restarts", "3"),
+    ] {
+        arguments.extend([name.to_string(), value.to_string()]);
+    }
+    arguments.extend(["--threads".into(), session.threads().to_string()]);
+    let run = child::run(&arguments, 10.0 * seconds + 60.0, session.progress)?;
+    let command = format!("{fit} && {}", session.command(&arguments));
+    let points = run.object("gap").and_then(curve_points);
+    Ok(match (run.ending, points) {
+        (Ending::Success, Some(points)) => {
+            let gaps = points.iter().filter_map(|p| p[1].as_f64());
+            Measurement::new(
+                OK,
+                json!({"command": command, "mode": mode, "largest_gap": gaps.fold(f64::MIN, f64::max), "gap": points}),
+            )
+        }
+        _ => Measurement::new(
+            FAILED,
+            json!({"command": command, "message": run.message()}),
+        ),
+    })
+}
+
+/// Returns the numbers of clusters, gaps and standard errors of the object that `clusters --json` prints.
+fn curve_points(gap: &Value) -> Option<Vec<Value>> {
+    let points = gap.get("points")?.as_array()?.iter();
+    let point = |p: &Value| json!([p["k"], p["gap"], p["standard_error"]]);
+    Some(points.map(point).collect())
+}

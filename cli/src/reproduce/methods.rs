@@ -1,0 +1,112 @@
+//! The methods that are compared.
+
+/// A method of the paper or of this library.
+pub(super) struct Method {
+    /// Its name in tables and figures.
+    pub name: &'static str,
+    /// Its arguments of `fit` and `tune`.
+    pub arguments: &'static [&'static str],
+    /// Whether it starts from the paper's settings; otherwise from the defaults of this library.
+    pub has_paper_preset: bool,
+    pub uses_matrices: bool,
+    pub kind: MethodKind,
+}
+
+/// The role of a method in the claims of the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MethodKind {
+    /// A version of S3CMTF as the paper describes it.
+    Paper,
+    /// A competitor that takes unobserved cells as zeros, as in the paper.
+    ZeroFilled,
+    /// A competitor that fits observed entries.
+    Observed,
+    /// An algorithm of this library beyond the paper.
+    Beyond,
+}
+
+pub(super) const NAIVE: &str = "S3CMTF-naive";
+pub(super) const OPT: &str = "S3CMTF-opt";
+pub(super) const TUCKER: &str = "S3CMTF-TUCKER";
+pub(super) const CP: &str = "S3CMTF-CP";
+pub(super) const CMTF_OPT: &str = "CMTF-OPT (observed)";
+pub(super) const CMTF_OPT_ZEROS: &str = "CMTF-OPT (zeros)";
+pub(super) const TUCKER_ALS: &str = "CMTF-Tucker-ALS";
+pub(super) const SALS: &str = "SALS-single";
+pub(super) const BLOCKED: &str = "blocked";
+pub(super) const GIBBS: &str = "gibbs";
+
+/// All methods, in the order of tables.
+pub(super) const METHODS: [Method; 10] = [
+    paper(NAIVE, &["--algorithm", "naive"], true),
+    paper(OPT, &["--algorithm", "opt"], true),
+    paper(TUCKER, &["--algorithm", "opt"], false),
+    paper(CP, &["--algorithm", "opt", "--model", "cp"], false),
+    Method {
+        name: BLOCKED,
+        arguments: &["--algorithm", "blocked"],
+        has_paper_preset: false,
+        uses_matrices: true,
+        kind: MethodKind::Beyond,
+    },
+    Method {
+        name: GIBBS,
+        arguments: &["--algorithm", "gibbs"],
+        has_paper_preset: false,
+        uses_matrices: true,
+        kind: MethodKind::Beyond,
+    },
+    Method {
+        name: CMTF_OPT,
+        arguments: &["--algorithm", "cmtf-opt", "--unobserved", "unknown"],
+        has_paper_preset: false,
+        uses_matrices: true,
+        kind: MethodKind::Observed,
+    },
+    Method {
+        name: CMTF_OPT_ZEROS,
+        arguments: &["--algorithm", "cmtf-opt", "--unobserved", "zeros"],
+        has_paper_preset: false,
+        uses_matrices: true,
+        kind: MethodKind::ZeroFilled,
+    },
+    Method {
+        name: TUCKER_ALS,
+        arguments: &["--algorithm", "tucker-als"],
+        has_paper_preset: false,
+        uses_matrices: true,
+        kind: MethodKind::ZeroFilled,
+    },
+    Method {
+        name: SALS,
+        arguments: &["--algorithm", "sals"],
+        has_paper_preset: false,
+        uses_matrices: false,
+        kind: MethodKind::Observed,
+    },
+];
+
+const fn paper(
+    name: &'static str,
+    arguments: &'static [&'static str],
+    uses_matrices: bool,
+) -> Method {
+    Method {
+        name,
+        arguments,
+        has_paper_preset: true,
+        uses_matrices,
+        kind: MethodKind::Paper,
+    }
+}
+
+/// Returns the methods with some names.
+pub(super) fn methods(names: &[&str]) -> Vec<&'static Method> {
+    let is_named = |m: &&Method| names.contains(&m.name);
+    METHODS.iter().filter(is_named).collect()
+}
+
+/// Returns the kind of a method in results, which may be one of another program.
+pub(super) fn kind_of(name: &str) -> Option<MethodKind> {
+    METHODS.iter().find(|m| m.name == name).map(|m| m.kind)
+}

@@ -1,0 +1,106 @@
+//! `s3cmtf reproduce` measures the paper's tables and figures again. Arguments come in; a folder with results, charts and a
+//! comparison with the paper's claims goes out.
+//!
+//! Every measurement runs this program in another process (`child`): `tune` and `fit`, `bench` or `clusters`, and reads the
+//! JSON objects that it prints. `session` keeps what all figures share, `store` is results.json, `budget` divides the time,
+//! `methods` and `data_sets` are what is compared. One file per kind of figure makes its measurements: `accuracy` (with
+//! `sals`), `iteration_time`, `scaling`, `cores`, `gap`. From the results, `figures` and `chart` make the charts, `claims`
+//! compares with the paper, `report` writes the tables.
+
+mod accuracy;
+mod arguments;
+mod budget;
+mod chart;
+mod child;
+mod claims;
+mod cores;
+mod data_sets;
+mod figure;
+mod figures;
+mod gap;
+mod iteration_time;
+mod machine;
+mod methods;
+mod report;
+mod scaling;
+mod session;
+mod store;
+
+use s3cmtf::{Error, Result};
+use serde_json::json;
+
+pub(crate) use arguments::Arguments;
+use budget::Budget;
+use figure::Figure;
+use methods::{CP, METHODS, Method, SALS, TUCKER, methods};
+use session::Session;
+use store::Store;
+
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// Makes all measurements that the folder does not have yet, and writes the report.
+pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+    if !(a.budget > 0.0 && a.budget.is_finite()) {
+        return Err(Error::argument(format!(
+            "--budget is {}; it must be a number of minutes above 0",
+            a.budget
+        )));
+    }
+    let budget = Budget::of_seconds(60.0 * a.budget);
+    let figures = Figure::chosen(&a.figures);
+    let work = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", e))?;
+    let mut session = Session {
+        arguments: a,
+        store: Store::open(&a.output)?,
+        work,
+        progress,
+        out,
+    };
+    let measured = measure(&mut session, &figures, budget);
+    progress.clear();
+    // What was measured before an interruption or a failure is kept and reported.
+    session.store.save()?;
+    report::write(&session.store)?;
+    measured?;
+    let shown = a.output.join("reproduction.md").display().to_string();
+    session.out.line(format!(
+        "\n{shown}: claims of the paper, tables and figures"
+    ));
+    session.out.object(&json!({"summary": {"output": shown}}));
+    Ok(Outcome::Success)
+}
+
+fn measure(session: &mut Session<'_>, figures: &[Figure], budget: Budget) -> Result<()> {
+    let weight = |figures: &[Figure]| figures.iter().map(|f| f.weight()).sum::<f64>();
+    let uses_sets = |f: &Figure| {
+        matches!(
+            f,
+            Figure::Accuracy | Figure::Sals | Figure::IterationTime | Figure::Gap
+        )
+    };
+    let with_sets: Vec<Figure> = figures.iter().copied().filter(uses_sets).collect();
+    let sets = if with_sets.is_empty() {
+        Vec::new()
+    } else {
+        let part = weight(&with_sets) / weight(figures);
+        data_sets::open(session, budget.part(part))?
+    };
+    for (k, figure) in figures.iter().enumerate() {
+        let part = budget.part(figure.weight() / weight(&figures[k..]));
+        match figure {
+            Figure::Accuracy => {
+                let all: Vec<&Method> = METHODS.iter().collect();
+                accuracy::measure(session, &sets, &all, part)?;
+            }
+            Figure::Sals => accuracy::measure(session, &sets, &methods(&[SALS, CP, TUCKER]), part)?,
+            Figure::IterationTime => iteration_time::measure(session, &sets, part)?,
+            Figure::Dimensionality => scaling::dimensionality(session, part)?,
+            Figure::Entries => scaling::entries(session, part)?,
+            Figure::Cores => cores::measure(session, part)?,
+            Figure::Gap => gap::measure(session, &sets, part)?,
+        }
+    }
+    Ok(())
+}

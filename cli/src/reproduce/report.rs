@@ -1,0 +1,319 @@
+//! reproduction.md and the tables as CSV.
+
+use std::fmt::Write;
+
+use s3cmtf::Result;
+use serde_json::Value;
+
+use super::chart::short_number;
+use super::claims::claims;
+use super::figure::Figure;
+use super::figures::{self, rank_of};
+use super::store::{Key, Measurement, Store};
+use crate::output::format_integer;
+
+/// Writes everything that is derived from the results.
+pub(super) fn write(store: &Store) -> Result<()> {
+    let measured: Vec<Figure> = Figure::ALL
+        .into_iter()
+        .filter(|f| store.of_figure(source(*f)).next().is_some())
+        .collect();
+    for figure in &measured {
+        figures::write(store, *figure)?;
+    }
+    store.write("results.csv", &results_csv(store))?;
+    store.write("epochs.csv", &epochs_csv(store))?;
+    store.write("reproduction.md", &markdown(store, &measured))
+}
+
+/// Returns the figure whose measurements a figure shows.
+fn source(figure: Figure) -> Figure {
+    match figure {
+        Figure::Sals => Figure::Accuracy,
+        other => other,
+    }
+}
+
+const COLUMNS: [&str; 14] = [
+    "test_rmse",
+    "train_rmse",
+    "seconds_per_epoch",
+    "evaluation_seconds",
+    "init_seconds",
+    "seconds",
+    "limit_seconds",
+    "peak_memory_bytes",
+    "threads",
+    "trials",
+    "speed_up",
+    "independent_speed_up",
+    "message",
+    "command",
+];
+
+fn results_csv(store: &Store) -> String {
+    let mut text = format!("figure,data,method,x,status,{}\n", COLUMNS.join(","));
+    for (key, m) in store.all() {
+        let x = key.x.map_or(String::new(), |x| x.to_string());
+        let head = [key.figure.name(), &key.data, &key.method, &x, &m.status];
+        let head = head.into_iter().map(quoted);
+        let fields = COLUMNS.iter().map(|c| match m.fields.get(*c) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(s)) => quoted(s),
+            Some(other) => other.to_string(),
+        });
+        let line: Vec<String> = head.chain(fields).collect();
+        let _ = writeln!(text, "{}", line.join(","));
+    }
+    text
+}
+
+fn epochs_csv(store: &Store) -> String {
+    let mut text = String::from("figure,data,method,x,epoch,seconds,train_rmse,test_rmse\n");
+    for (key, m) in store.all() {
+        let x = key.x.map_or(String::new(), |x| x.to_string());
+        for (k, p) in m.points("epochs").iter().enumerate() {
+            let numbers = p.iter().map(|x| {
+                if x.is_finite() {
+                    x.to_string()
+                } else {
+                    String::new()
+                }
+            });
+            let numbers: Vec<String> = numbers.collect();
+            let (data, method) = (quoted(&key.data), quoted(&key.method));
+            let _ = writeln!(
+                text,
+                "{},{data},{method},{x},{},{}",
+                key.figure.name(),
+                k + 1,
+                numbers.join(",")
+            );
+        }
+    }
+    text
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
+}
+
+fn markdown(store: &Store, figures: &[Figure]) -> String {
+    let head = |name: &str| store.head.get(name).cloned().unwrap_or_default();
+    let machine = head("machine");
+    let part = |name: &str| machine.get(name).cloned().unwrap_or_default();
+    let memory = part("memory_bytes").as_u64().unwrap_or(0) >> 30;
+    let mut text = format!(
+        "# Measurements of the paper's tables and figures\n\n\
+         s3cmtf {}, {}. Machine: {}, {} threads, {memory} GiB of memory, {}. Made by `s3cmtf reproduce`; nothing is entered by hand. \
+         `results.json` has every measurement with its command.\n",
+        head("version").as_str().unwrap_or(""),
+        head("date").as_str().unwrap_or(""),
+        part("processor").as_str().unwrap_or("unknown processor"),
+        part("threads"),
+        part("system").as_str().unwrap_or("")
+    );
+    let notes = store.notes();
+    if !notes.is_empty() {
+        text += "\nScale:\n";
+        for note in notes {
+            let _ = writeln!(text, "- {note}");
+        }
+    }
+    text +=
+        "\n## Claims\n\n| the paper | measured here | same | why |\n| --- | --- | --- | --- |\n";
+    for c in claims(store, figures) {
+        let same = match c.holds {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "not measured",
+        };
+        let measured = if c.measured.is_empty() {
+            "-"
+        } else {
+            &c.measured
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {same} | {} |",
+            cell(c.claim),
+            cell(measured),
+            cell(&c.why)
+        );
+    }
+    for figure in figures {
+        let _ = write!(
+            text,
+            "\n## {}\n\n![]({}.svg)\n\n",
+            figure.title(),
+            figure.name()
+        );
+        text += &match figure {
+            Figure::Accuracy => accuracy_table(store),
+            Figure::Sals => "The measurements are those of the section above.\n".into(),
+            Figure::IterationTime => time_table(store),
+            Figure::Dimensionality | Figure::Entries => {
+                grid(store, *figure, "seconds_per_epoch", " s")
+            }
+            Figure::Cores => cores_table(store),
+            Figure::Gap => gap_table(store),
+        };
+    }
+    text
+}
+
+/// Returns a text that is one cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// Returns the measurements of a figure: by data set, then in the order of methods.
+fn sorted(store: &Store, figure: Figure) -> Vec<(&Key, &Measurement)> {
+    let sets = store.data_sets(figure);
+    let place = |data: &str| sets.iter().position(|s| s == data);
+    let mut list: Vec<_> = store.of_figure(figure).collect();
+    list.sort_by_key(|(k, _)| (place(&k.data), rank_of(&k.method)));
+    list
+}
+
+fn number(m: &Measurement, name: &str) -> String {
+    m.number(name).map_or("-".into(), short_number)
+}
+
+fn memory(m: &Measurement) -> String {
+    let bytes = m.number("peak_memory_bytes");
+    bytes.map_or("-".into(), |b| {
+        format!("{} MiB", format_integer((b / 1048576.0) as u64))
+    })
+}
+
+/// Returns the status and the reason of a measurement without figures.
+fn status(m: &Measurement) -> String {
+    let message = m.text("message");
+    match message.is_empty() {
+        true => m.status.clone(),
+        false => cell(&format!("{}: {message}", m.status)),
+    }
+}
+
+fn accuracy_table(store: &Store) -> String {
+    let mut text = String::from(
+        "Each method searched for its options for the same time, on held-out training entries. The time limits are in `results.json`.\n\n\
+         | data | method | test RMSE | seconds of training | epochs | trials of the search | peak memory | ended by |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for (key, m) in sorted(store, Figure::Accuracy) {
+        let points = m.points("epochs");
+        let seconds = points.last().map(|p| p[0]).or(m.number("seconds"));
+        let rmse = m
+            .number("test_rmse")
+            .map_or("-".into(), |x| format!("{x:.4}"));
+        let ended = if m.is_ok() {
+            m.text("reason").into()
+        } else {
+            status(m)
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {rmse} | {} | {} | {} | {} | {ended} |",
+            cell(&key.data),
+            cell(&key.method),
+            seconds.map_or("-".into(), short_number),
+            points.len(),
+            number(m, "trials"),
+            memory(m)
+        );
+    }
+    text
+}
+
+fn time_table(store: &Store) -> String {
+    let mut text = String::from(
+        "The same rank for every method, matrices where the method has them, the median of three iterations.\n\n\
+         | data | method | training, s | evaluation, s | peak memory | remark |\n| --- | --- | --- | --- | --- | --- |\n",
+    );
+    for (key, m) in sorted(store, Figure::IterationTime) {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} |",
+            cell(&key.data),
+            cell(&key.method),
+            number(m, "seconds_per_epoch"),
+            number(m, "evaluation_seconds"),
+            memory(m),
+            if m.is_ok() { String::new() } else { status(m) }
+        );
+    }
+    text
+}
+
+/// Returns a table with a row per method and a column per position of the horizontal axis.
+fn grid(store: &Store, figure: Figure, field: &str, unit: &str) -> String {
+    let mut xs: Vec<u64> = store.of_figure(figure).filter_map(|(k, _)| k.x).collect();
+    xs.sort_unstable();
+    xs.dedup();
+    let mut text = String::from("| method |");
+    for x in &xs {
+        let _ = write!(text, " {} |", short_number(*x as f64));
+    }
+    let _ = writeln!(text, "\n| --- |{}", " --- |".repeat(xs.len()));
+    let mut messages: Vec<String> = Vec::new();
+    for method in store.methods(figure) {
+        let _ = write!(text, "| {} |", cell(&method));
+        for x in &xs {
+            let mut of_cell = store.of_figure(figure);
+            let found = of_cell.find(|(k, _)| k.method == method && k.x == Some(*x));
+            let shown = found.map_or("-".into(), |(_, m)| match m.number(field) {
+                Some(number) => format!("{}{unit}", short_number(number)),
+                None => {
+                    messages.push(format!(
+                        "{method}, {}: {}",
+                        short_number(*x as f64),
+                        status(m)
+                    ));
+                    m.status.clone()
+                }
+            });
+            let _ = write!(text, " {shown} |");
+        }
+        text.push('\n');
+    }
+    if !messages.is_empty() {
+        text.push('\n');
+    }
+    for message in messages {
+        let _ = writeln!(text, "- {message}");
+    }
+    text
+}
+
+fn cores_table(store: &Store) -> String {
+    let one = grid(store, Figure::Cores, "speed_up", "");
+    let independent = grid(store, Figure::Cores, "independent_speed_up", "");
+    format!(
+        "{}. One fit with several threads:\n\n{one}\nAs many independent fits of one thread at the same time, in total:\n\n{independent}",
+        store.data_sets(Figure::Cores).join(", ")
+    )
+}
+
+fn gap_table(store: &Store) -> String {
+    let mut text = String::from(
+        "| data | model | mode | largest gap | remark |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for (key, m) in sorted(store, Figure::Gap) {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} |",
+            cell(&key.data),
+            cell(&key.method),
+            m.text("mode"),
+            number(m, "largest_gap"),
+            if m.is_ok() { String::new() } else { status(m) }
+        );
+    }
+    text
+}

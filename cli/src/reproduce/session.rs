@@ -1,0 +1,187 @@
+//! What all figures share: arguments, results, progress, and the measurement of a fit.
+
+use s3cmtf::parallel::available_threads;
+use s3cmtf::{Monitor, Result};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::arguments::Arguments;
+use super::child::{self, Ending, Run};
+use super::store::{
+    FAILED, Key, Measurement, NOT_SUPPORTED, OK, OUT_OF_MEMORY, OUT_OF_TIME, Store,
+};
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// A fit that ends by its own time limit gets this many seconds more for reading data and the evaluation of an epoch, and
+/// `GRACE_FACTOR` times its limit.
+const GRACE_SECONDS: f64 = 10.0;
+const GRACE_FACTOR: f64 = 1.5;
+
+pub(super) struct Session<'a> {
+    pub arguments: &'a Arguments,
+    pub store: Store,
+    /// The folder of data and models, removed at the end.
+    pub work: TempDir,
+    pub progress: &'a Progress,
+    pub out: &'a mut Output,
+}
+
+impl Session<'_> {
+    pub fn threads(&self) -> usize {
+        match self.arguments.threads {
+            0 => available_threads(),
+            n => n,
+        }
+    }
+
+    /// Returns whether a measurement is still to be made.
+    pub fn needs(&self, key: &Key) -> bool {
+        self.store.get(key).is_none()
+    }
+
+    /// Keeps a measurement and prints a line about it.
+    pub fn keep(&mut self, key: Key, measurement: Measurement) -> Result<()> {
+        let at = key.x.map_or(String::new(), |x| format!(" {x}"));
+        let subject = format!("{} {}{at}", key.figure.name(), key.data);
+        let result = describe(&measurement);
+        self.out
+            .line(format!("{subject}: {}: {result}", key.method));
+        let mut object = json!({
+            "figure": key.figure.name(),
+            "data": key.data,
+            "method": key.method,
+            "x": key.x,
+            "status": measurement.status,
+        });
+        if let Value::Object(map) = &mut object {
+            map.extend(measurement.fields.clone());
+        }
+        self.out.object(&object);
+        self.out.flush()?;
+        self.store.add(key, measurement)
+    }
+
+    /// Shows what is measured.
+    pub fn show(&self, key: &Key, done: usize, total: usize) {
+        let phase = format!("{} {}", key.figure.name(), key.method);
+        self.progress.progress(&phase, done as u64, total as u64);
+    }
+
+    /// Runs `fit` for at most `seconds` and returns its figures.
+    pub fn fit(&self, arguments: Vec<String>, seconds: f64) -> Result<Measurement> {
+        let model = self.work.path().join("model.s3m");
+        let common = [
+            "--seed".to_string(),
+            self.arguments.seed.to_string(),
+            "--time-limit".into(),
+            format!("{seconds:.3}"),
+            "-o".into(),
+            model.display().to_string(),
+        ];
+        let mut list = vec!["fit".to_string()];
+        list.extend(arguments);
+        if !list.iter().any(|a| a == "--threads") {
+            list.extend(["--threads".into(), self.threads().to_string()]);
+        }
+        list.extend(common);
+        let run = child::run(&list, GRACE_FACTOR * seconds + GRACE_SECONDS, self.progress)?;
+        Ok(figures_of_fit(&run, &self.command(&list), seconds))
+    }
+
+    /// Returns a command as one would type it, without the names of temporary folders.
+    pub fn command(&self, arguments: &[String]) -> String {
+        let work = format!("{}/", self.work.path().display());
+        let line = format!("s3cmtf {}", arguments.join(" "));
+        line.replace(&work, "")
+    }
+}
+
+/// Returns one line about a measurement.
+fn describe(m: &Measurement) -> String {
+    if !m.is_ok() {
+        return format!("{} {}", m.status, m.text("message"));
+    }
+    let mut parts = Vec::new();
+    for (name, unit) in [
+        ("test_rmse", "test RMSE"),
+        ("seconds_per_epoch", "s per iteration"),
+        ("speed_up", "times the speed of one thread"),
+        ("largest_gap", "largest gap"),
+    ] {
+        if let Some(x) = m.number(name) {
+            parts.push(format!("{x:.4} {unit}"));
+        }
+    }
+    parts.join(", ")
+}
+
+/// Returns the figures that `fit --json` printed.
+fn figures_of_fit(run: &Run, command: &str, limit: f64) -> Measurement {
+    let number = |object: &Value, name: &str| object.get(name).and_then(Value::as_f64);
+    let summary = run.object("summary").cloned().unwrap_or_default();
+    let mut seconds = number(&summary, "init_seconds").unwrap_or(0.0);
+    let (mut points, mut updates, mut evaluations) = (Vec::new(), Vec::new(), Vec::new());
+    for epoch in run.objects.iter().filter(|o| o.get("epoch").is_some()) {
+        let update = number(epoch, "update_seconds").unwrap_or(0.0);
+        seconds += update;
+        updates.push(update);
+        evaluations.extend(number(epoch, "eval_seconds"));
+        points.push(json!([seconds, epoch["train_rmse"], epoch["test_rmse"]]));
+    }
+    let message = run.message();
+    let status = match run.ending {
+        Ending::Success if updates.is_empty() => OUT_OF_TIME,
+        Ending::Success => OK,
+        Ending::TimedOut => OUT_OF_TIME,
+        Ending::Killed => OUT_OF_MEMORY,
+        Ending::Failure if message.contains("memory") => OUT_OF_MEMORY,
+        Ending::Failure if run.objects.is_empty() => NOT_SUPPORTED,
+        Ending::Failure => FAILED,
+    };
+    let mut fields = json!({"command": command, "limit_seconds": limit});
+    let Value::Object(map) = &mut fields else {
+        return Measurement::new(status, fields);
+    };
+    match status {
+        OK => {}
+        OUT_OF_TIME => {
+            map.insert(
+                "message".into(),
+                json!(format!("no iteration within {limit:.1} s")),
+            );
+        }
+        _ => {
+            map.insert("message".into(), json!(message));
+        }
+    }
+    if status == OK {
+        for name in [
+            "test_rmse",
+            "train_rmse",
+            "threads",
+            "kernel",
+            "ranks",
+            "reason",
+            "seconds",
+            "init_seconds",
+            "peak_memory_bytes",
+        ] {
+            map.insert(name.into(), summary.get(name).cloned().unwrap_or_default());
+        }
+        map.insert("seconds_per_epoch".into(), json!(median(updates)));
+        map.insert("evaluation_seconds".into(), json!(median(evaluations)));
+        map.insert("epochs".into(), Value::Array(points));
+    }
+    Measurement::new(status, fields)
+}
+
+/// Returns the median; `None` of nothing.
+pub(super) fn median(mut numbers: Vec<f64>) -> Option<f64> {
+    numbers.sort_by(f64::total_cmp);
+    let (low, high) = (
+        numbers.get(numbers.len().saturating_sub(1) / 2)?,
+        numbers.get(numbers.len() / 2)?,
+    );
+    Some((low + high) / 2.0)
+}

@@ -1,0 +1,279 @@
+//! results.json: all measurements, written after each of them, so that a later run continues.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use s3cmtf::format::write_atomically;
+use s3cmtf::{Error, Result, VERSION};
+use serde_json::{Map, Value, json};
+
+use super::figure::Figure;
+use super::machine;
+
+const FILE: &str = "results.json";
+
+/// What a measurement is of.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Key {
+    pub figure: Figure,
+    pub data: String,
+    pub method: String,
+    /// The position on the horizontal axis, where the figure has one.
+    pub x: Option<u64>,
+}
+
+/// The result of a measurement.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Measurement {
+    /// `ok`, or why there are no figures: [`OUT_OF_MEMORY`], [`OUT_OF_TIME`], [`NOT_SUPPORTED`], [`LEFT_OUT`] or [`FAILED`].
+    pub status: String,
+    pub fields: Map<String, Value>,
+}
+
+pub(super) const OK: &str = "ok";
+pub(super) const OUT_OF_MEMORY: &str = "O.O.M.";
+pub(super) const OUT_OF_TIME: &str = "O.O.T.";
+/// The method does not have what the data needs.
+pub(super) const NOT_SUPPORTED: &str = "not supported";
+/// The budget is too small for it.
+pub(super) const LEFT_OUT: &str = "left out";
+pub(super) const FAILED: &str = "failed";
+
+impl Measurement {
+    pub fn new(status: &str, fields: Value) -> Measurement {
+        let fields = match fields {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        Measurement {
+            status: status.into(),
+            fields,
+        }
+    }
+
+    pub fn is_ok(&self) -> bool {
+        self.status == OK
+    }
+
+    /// Returns a number; `None` if there is none or it is not finite.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.fields.get(name)?.as_f64().filter(|x| x.is_finite())
+    }
+
+    pub fn text(&self, name: &str) -> &str {
+        self.fields.get(name).and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// Returns a list of points, each a list of numbers.
+    pub fn points(&self, name: &str) -> Vec<Vec<f64>> {
+        let numbers = |p: &Value| -> Option<Vec<f64>> {
+            let elements = p.as_array()?.iter();
+            Some(elements.map(|x| x.as_f64().unwrap_or(f64::NAN)).collect())
+        };
+        let points = self.fields.get(name).and_then(Value::as_array);
+        points.map_or_else(Vec::new, |all| all.iter().filter_map(numbers).collect())
+    }
+}
+
+/// All measurements of a folder.
+pub(super) struct Store {
+    folder: PathBuf,
+    /// What is not a measurement: program, machine, date, and notes on the scale of data.
+    pub head: Map<String, Value>,
+    measurements: Vec<(Key, Measurement)>,
+}
+
+impl Store {
+    /// Opens the results in a folder, or begins new ones.
+    pub fn open(folder: &Path) -> Result<Store> {
+        fs::create_dir_all(folder)
+            .map_err(|e| Error::io(format!("cannot make the folder {}", folder.display()), e))?;
+        let path = folder.join(FILE);
+        let mut store = Store {
+            folder: folder.into(),
+            head: Map::new(),
+            measurements: Vec::new(),
+        };
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                store.head = new_head();
+                // An unwritable folder is found before any measurement.
+                store.save()?;
+                return Ok(store);
+            }
+            Err(e) => return Err(Error::cannot_open(&path, e)),
+        };
+        store.parse(&text).ok_or_else(|| {
+            Error::file(
+                path.display().to_string(),
+                "is not a file of results; remove it, or name another folder with -o",
+            )
+        })?;
+        let version = store.head.get("version").and_then(Value::as_str);
+        if version != Some(VERSION) {
+            return Err(Error::file(
+                path.display().to_string(),
+                format!(
+                    "has results of version {}, this is {VERSION}; name another folder with -o",
+                    version.unwrap_or("unknown")
+                ),
+            ));
+        }
+        Ok(store)
+    }
+
+    fn parse(&mut self, text: &str) -> Option<()> {
+        let Value::Object(mut head) = serde_json::from_str(text).ok()? else {
+            return None;
+        };
+        for item in head.remove("measurements")?.as_array()? {
+            let Value::Object(mut fields) = item.clone() else {
+                return None;
+            };
+            let mut take = |name: &str| fields.remove(name);
+            let figure = take("figure")?;
+            let word = figure.as_str()?;
+            let key = Key {
+                figure: Figure::ALL.into_iter().find(|f| f.name() == word)?,
+                data: take("data")?.as_str()?.into(),
+                method: take("method")?.as_str()?.into(),
+                x: take("x").and_then(|x| x.as_u64()),
+            };
+            let status = take("status")?.as_str()?.into();
+            self.measurements
+                .push((key, Measurement { status, fields }));
+        }
+        self.head = head;
+        Some(())
+    }
+
+    pub fn save(&self) -> Result<()> {
+        let items = self.measurements.iter().map(|(key, m)| {
+            let mut item = Map::new();
+            item.insert("figure".into(), json!(key.figure.name()));
+            item.insert("data".into(), json!(key.data));
+            item.insert("method".into(), json!(key.method));
+            if let Some(x) = key.x {
+                item.insert("x".into(), json!(x));
+            }
+            item.insert("status".into(), json!(m.status));
+            item.extend(m.fields.clone());
+            Value::Object(item)
+        });
+        let items: Vec<Value> = items.collect();
+        let mut all = self.head.clone();
+        all.insert("measurements".into(), Value::Array(items));
+        let text = format!("{:#}\n", Value::Object(all));
+        self.write(FILE, &text)
+    }
+
+    /// Writes a file of the folder.
+    pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        write_atomically(&self.folder.join(name), |w| w.write_all(text.as_bytes()))
+    }
+
+    pub fn get(&self, key: &Key) -> Option<&Measurement> {
+        let found = self.measurements.iter().find(|(k, _)| k == key);
+        found.map(|(_, m)| m)
+    }
+
+    /// Adds a measurement and writes the file.
+    pub fn add(&mut self, key: Key, measurement: Measurement) -> Result<()> {
+        self.measurements.push((key, measurement));
+        self.save()
+    }
+
+    pub fn of_figure(&self, figure: Figure) -> impl Iterator<Item = (&Key, &Measurement)> {
+        let all = self.measurements.iter();
+        all.filter(move |(k, _)| k.figure == figure)
+            .map(|(k, m)| (k, m))
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (&Key, &Measurement)> {
+        self.measurements.iter().map(|(k, m)| (k, m))
+    }
+
+    /// Returns the data sets of a figure, in the order of measurement.
+    pub fn data_sets(&self, figure: Figure) -> Vec<String> {
+        unique(self.of_figure(figure).map(|(k, _)| k.data.clone()))
+    }
+
+    /// Returns the methods of a figure, in the order of measurement.
+    pub fn methods(&self, figure: Figure) -> Vec<String> {
+        unique(self.of_figure(figure).map(|(k, _)| k.method.clone()))
+    }
+
+    /// Adds a remark on what was measured on a smaller scale. The same remark is kept once.
+    pub fn note(&mut self, text: String) {
+        let notes = self.head.entry("notes").or_insert_with(|| json!([]));
+        if let Value::Array(list) = notes
+            && !list.iter().any(|n| n.as_str() == Some(&text))
+        {
+            list.push(json!(text));
+        }
+    }
+
+    pub fn notes(&self) -> Vec<String> {
+        let notes = self.head.get("notes").and_then(Value::as_array);
+        let texts = notes.into_iter().flatten().filter_map(Value::as_str);
+        texts.map(str::to_string).collect()
+    }
+}
+
+fn new_head() -> Map<String, Value> {
+    let mut head = Map::new();
+    head.insert("program".into(), json!("s3cmtf"));
+    head.insert("version".into(), json!(VERSION));
+    head.insert("date".into(), json!(machine::today()));
+    head.insert("machine".into(), machine::describe());
+    head
+}
+
+fn unique(items: impl Iterator<Item = String>) -> Vec<String> {
+    let mut list: Vec<String> = Vec::new();
+    for item in items {
+        if !list.contains(&item) {
+            list.push(item);
+        }
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = Key {
+            figure: Figure::Entries,
+            data: "planted".into(),
+            method: "blocked".into(),
+            x: Some(1000),
+        };
+        let mut store = Store::open(folder.path()).unwrap();
+        store.note("small".into());
+        store.note("small".into());
+        let measurement = Measurement::new(OK, json!({"seconds": 1.5, "epochs": [[1, null]]}));
+        store.add(key.clone(), measurement.clone()).unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!(store.get(&key), Some(&measurement));
+        assert_eq!(store.notes(), ["small"]);
+        assert!(store.get(&key).unwrap().points("epochs")[0][1].is_nan());
+        fs::write(folder.path().join(FILE), "{}").unwrap();
+        let error = Store::open(folder.path()).err().unwrap().to_string();
+        assert!(error.contains("not a file of results"), "{error}");
+    }
+
+    #[test]
+    fn results_of_another_version_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "{\"version\": \"0.0.1\", \"measurements\": []}";
+        fs::write(folder.path().join(FILE), text).unwrap();
+        let error = Store::open(folder.path()).err().unwrap().to_string();
+        assert!(error.contains("version 0.0.1"), "{error}");
+    }
+}
