@@ -195,7 +195,13 @@ fn draw_curves(
 
 /// Returns the label of a tick.
 fn tick(x: f64, is_log: bool) -> String {
-    short_number(if is_log { 10f64.powf(x) } else { x })
+    if !is_log {
+        return short_number(x);
+    }
+    // Two digits: ticks between powers of ten are not round numbers.
+    let value = 10f64.powf(x);
+    let unit = 10f64.powf(x.floor() - 1.0);
+    short_number((value / unit).round() * unit)
 }
 
 /// Returns a number with few digits: 0.0123, 1.5, 20, 3K, 10M.

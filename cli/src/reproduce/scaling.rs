@@ -11,7 +11,7 @@ use super::figure::Figure;
 use super::iteration_time::fixed_options;
 use super::methods::{BLOCKED, CMTF_OPT, CMTF_OPT_ZEROS, Method, NAIVE, OPT, TUCKER_ALS, methods};
 use super::session::Session;
-use super::store::{Key, LEFT_OUT, Measurement, OK};
+use super::store::{Key, LEFT_OUT, Measurement, OK, OUT_OF_TIME};
 use crate::output::format_integer;
 
 /// The rank of every mode, as in the paper's analysis of scalability.
@@ -122,91 +122,97 @@ fn measure(session: &mut Session<'_>, figure: Figure, grid: &[Cell], budget: Bud
         if open(session, &grid[k..=k]) == 0 {
             continue;
         }
-        let left_out = leave_out(session, figure, cell, &grid[..k], budget);
-        let data = match &left_out {
-            Some(_) => Vec::new(),
-            None => {
-                let started = Instant::now();
-                let data = plant(session, *cell)?;
-                let seconds = started.elapsed().as_secs_f64();
-                let slot = generation_slot(figure);
-                session.store.head.insert(slot, json!(seconds));
-                data
-            }
+        let share = budget.seconds_for_one_of(open(session, &grid[k..]));
+        let no_data = too_long_to_generate(session, figure, cell, budget);
+        let why_left_out = |session: &Session<'_>, method: &Method| {
+            let too_long =
+                || too_long_to_fit(session, figure, method, cell, grid[..k].last()?, share);
+            no_data.clone().or_else(too_long)
         };
-        for method in &methods {
+        let reasons: Vec<Option<String>> =
+            methods.iter().map(|m| why_left_out(session, m)).collect();
+        let data = if reasons.iter().all(Option::is_some) {
+            Vec::new()
+        } else {
+            let started = Instant::now();
+            let data = plant(session, *cell)?;
+            let rate = started.elapsed().as_secs_f64() / cell.entries as f64;
+            session
+                .store
+                .head
+                .insert(generation_slot(figure), json!(rate));
+            data
+        };
+        for (method, reason) in methods.iter().zip(reasons) {
             let key = key(cell, method);
             if !session.needs(&key) {
                 continue;
             }
             let remaining = open(session, &grid[k..]);
             session.show(&key, total - remaining, total);
-            let seconds = budget.seconds_for_one_of(remaining);
-            let expected = expected_seconds(session, figure, method, cell, &grid[..k]);
-            let measurement = if let Some(why) = &left_out {
-                Measurement::new(LEFT_OUT, json!({"message": why}))
-            } else if expected.is_some_and(|e| e > seconds) {
-                let message = format!(
-                    "about {:.0} s by the size before, and the budget has {seconds:.0} s",
-                    expected.unwrap_or(0.0)
-                );
-                Measurement::new(LEFT_OUT, json!({"message": message}))
-            } else {
-                let mut arguments = data.clone();
-                arguments.extend(fixed_options(method, RANK, EPOCHS));
-                session.fit(arguments, seconds)?
+            let measurement = match reason {
+                Some(message) => Measurement::new(LEFT_OUT, json!({"message": message})),
+                None => {
+                    let mut arguments = data.clone();
+                    arguments.extend(fixed_options(method, RANK, EPOCHS));
+                    session.fit(arguments, budget.seconds_for_one_of(remaining))?
+                }
             };
             session.keep(key, measurement)?;
         }
-        if left_out.is_none() {
-            let _ = std::fs::remove_dir_all(session.work.path().join("scaling"));
-        }
+        // Only one of them is on the disk at a time.
+        let _ = std::fs::remove_dir_all(session.work.path().join("scaling"));
     }
     Ok(())
 }
 
-/// Returns the name of the seconds that the last data of a figure took to generate.
+/// Returns the name of the seconds per entry that the last data of a figure took to generate.
 fn generation_slot(figure: Figure) -> String {
-    format!("{}_generation_seconds", figure.name())
+    format!("{}_generation_seconds_per_entry", figure.name())
 }
 
 /// Returns why a size is left out for all methods: its data alone would take too long to generate.
-fn leave_out(
+fn too_long_to_generate(
     session: &Session<'_>,
     figure: Figure,
     cell: &Cell,
-    before: &[Cell],
     budget: Budget,
 ) -> Option<String> {
-    let last = before.last()?;
-    let seconds = session.store.head.get(&generation_slot(figure))?.as_f64()?;
-    let factor = (cell.entries as f64 / last.entries as f64).max(1.0);
-    let (expected, left) = (seconds * factor, budget.left());
+    let rate = session.store.head.get(&generation_slot(figure))?.as_f64()?;
+    let (expected, left) = (rate * cell.entries as f64, budget.left());
     (expected > 0.5 * left).then(|| {
         format!("to generate its data takes about {expected:.0} s, and the budget has {left:.0} s")
     })
 }
 
-/// Returns the expected seconds of a fit, from that to the cell before.
-fn expected_seconds(
+/// Returns why a size is left out for a method, from its fit to the size before.
+fn too_long_to_fit(
     session: &Session<'_>,
     figure: Figure,
     method: &Method,
     cell: &Cell,
-    before: &[Cell],
-) -> Option<f64> {
-    let last = before.last()?;
-    let key = Key {
+    before: &Cell,
+    seconds: f64,
+) -> Option<String> {
+    let measurement = session.store.get(&Key {
         figure,
         data: "planted".into(),
         method: method.name.into(),
-        x: Some(last.x),
-    };
-    let measurement = session.store.get(&key)?;
-    let factor = (cell.entries as f64 / last.entries as f64).max(1.0);
+        x: Some(before.x),
+    })?;
     match measurement.status.as_str() {
-        OK => Some(measurement.number("seconds")? * factor),
-        LEFT_OUT => Some(f64::INFINITY),
+        OK => {
+            let factor = (cell.entries as f64 / before.entries as f64).max(1.0);
+            let expected = measurement.number("seconds")? * factor;
+            (expected > seconds).then(|| {
+                format!(
+                    "about {expected:.0} s by the size before, and the budget has {seconds:.0} s"
+                )
+            })
+        }
+        LEFT_OUT | OUT_OF_TIME => Some(format!(
+            "the size before was too large for the budget, which has {seconds:.0} s"
+        )),
         _ => None,
     }
 }

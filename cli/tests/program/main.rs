@@ -43,6 +43,7 @@ mod rejected_text;
 mod report;
 mod report_in_browser;
 mod report_page;
+mod reproduce;
 mod terminal;
 mod text_options;
 mod trace;

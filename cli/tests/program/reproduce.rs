@@ -1,0 +1,240 @@
+//! `s3cmtf reproduce`. The measured speeds themselves are not tested.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::common::{ProgramRun, Scratch};
+use crate::runner::{expand_paths, program, run, signal};
+use serde_json::Value;
+
+/// Generates a folder with one small data set, `sets/tiny`, with a matrix of mode 2.
+fn tiny_sets(name: &str) -> Scratch {
+    let dir = Scratch::new(name);
+    let made = [
+        "generate",
+        "-o",
+        "@sets/tiny",
+        "--dims",
+        "60,50,8",
+        "--entries",
+        "3000",
+        "--test",
+        "0.2",
+        "--matrix",
+        "2:6:full",
+        "--no-truth",
+    ];
+    run(expand_paths(&dir, &made)).ok();
+    let matrix = dir.join("sets/tiny/matrix1.coo");
+    fs::rename(matrix, dir.join("sets/tiny/2_groups.coo")).unwrap();
+    dir
+}
+
+fn reproduce(dir: &Scratch, arguments: &[&str]) -> ProgramRun {
+    let mut all = vec!["reproduce"];
+    all.extend(arguments);
+    run(expand_paths(dir, &all))
+}
+
+fn results(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("results.json")).unwrap();
+    let all: Value = serde_json::from_str(&text).unwrap();
+    all["measurements"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_folder_has_results_tables_charts_and_claims() {
+    let dir = tiny_sets("figures");
+    let arguments = [
+        "sals",
+        "iteration-time",
+        "gap",
+        "--data",
+        "@sets",
+        "-o",
+        "@out",
+        "--budget",
+        "0.1",
+    ];
+    let text = reproduce(&dir, &arguments).ok().stdout;
+    assert!(text.contains("accuracy tiny: SALS-single: "), "{text}");
+    let out = dir.join("out");
+    let found = results(&out);
+    let of = |figure: &str, method: &str| {
+        let is_it = |m: &&Value| m["figure"] == figure && m["method"] == method;
+        found
+            .iter()
+            .find(is_it)
+            .unwrap_or_else(|| panic!("{figure}, {method}"))
+    };
+    for method in ["SALS-single", "S3CMTF-CP", "S3CMTF-TUCKER"] {
+        let m = of("accuracy", method);
+        assert_eq!(m["status"], "ok", "{m}");
+        assert!(m["test_rmse"].as_f64().unwrap() > 0.0);
+        assert!(m["peak_memory_bytes"].as_u64().unwrap() > 0);
+        assert!(!m["epochs"].as_array().unwrap().is_empty());
+        let (search, fit) = (
+            m["search"].as_str().unwrap(),
+            m["command"].as_str().unwrap(),
+        );
+        assert!(
+            search.starts_with("s3cmtf tune --tensor tiny/train.coo "),
+            "{search}"
+        );
+        assert!(fit.contains("--test tiny/test.coo"), "{fit}");
+        // They are compared without matrices.
+        assert!(!fit.contains("--matrix"), "{fit}");
+    }
+    let opt = of("iteration-time", "S3CMTF-opt");
+    assert!(
+        opt["command"]
+            .as_str()
+            .unwrap()
+            .contains("--matrix 2:tiny/2_groups.coo"),
+        "{opt}"
+    );
+    assert!(
+        opt["seconds_per_epoch"].as_f64().unwrap() > 0.0
+            && opt["evaluation_seconds"].as_f64().unwrap() > 0.0
+    );
+    assert!(
+        !of("gap", "coupled, non-negative")["gap"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    for file in ["sals.svg", "iteration-time.svg", "gap.svg"] {
+        let svg = fs::read_to_string(out.join(file)).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("tiny"), "{file}");
+    }
+    let page = fs::read_to_string(out.join("reproduction.md")).unwrap();
+    assert!(
+        page.contains(
+            "| An iteration of S3CMTF-CP is 2.3 times faster than one of SALS-single | tiny: "
+        ),
+        "{page}"
+    );
+    // Figures that were not asked for are not in it.
+    assert!(
+        !page.contains("number of cores") && !out.join("cores.svg").exists(),
+        "{page}"
+    );
+    let lines = fs::read_to_string(out.join("results.csv"))
+        .unwrap()
+        .lines()
+        .count();
+    assert_eq!(lines, 1 + found.len());
+    assert!(
+        fs::read_to_string(out.join("epochs.csv"))
+            .unwrap()
+            .contains("accuracy,tiny,SALS-single,,1,")
+    );
+}
+
+#[test]
+fn a_second_run_continues() {
+    let dir = tiny_sets("continued");
+    let first = ["sals", "--data", "@sets", "-o", "@out", "--budget", "0.05"];
+    reproduce(&dir, &first).ok();
+    let before = results(&dir.join("out"));
+    // Nothing is measured twice, and what is missing is added.
+    let text = reproduce(&dir, &first).ok().stdout;
+    assert!(!text.contains("SALS-single"), "{text}");
+    assert_eq!(results(&dir.join("out")), before);
+    let more = [
+        "sals", "gap", "--data", "@sets", "-o", "@out", "--budget", "0.05",
+    ];
+    reproduce(&dir, &more).ok();
+    let after = results(&dir.join("out"));
+    assert_eq!(after[..before.len()], before[..]);
+    assert_eq!(after.len(), before.len() + 4);
+}
+
+#[test]
+fn methods_that_cannot_be_measured_are_in_the_tables() {
+    let dir = tiny_sets("limits");
+    // A budget without time for more than the smallest sizes.
+    let arguments = ["entries", "-o", "@out", "--budget", "0.02"];
+    reproduce(&dir, &arguments).ok();
+    let found = results(&dir.join("out"));
+    let largest = |m: &&Value| m["x"] == 100_000_000u64;
+    assert_eq!(found.iter().filter(largest).count(), 6);
+    for m in found.iter().filter(largest) {
+        assert_eq!(m["status"], "left out", "{m}");
+        assert!(m["message"].as_str().unwrap().contains("the budget"), "{m}");
+    }
+    let page = fs::read_to_string(dir.join("out/reproduction.md")).unwrap();
+    assert!(page.contains("S3CMTF-opt, 100M: left out: "), "{page}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_what_is_finished() {
+    let dir = tiny_sets("interrupted");
+    let arguments = [
+        "reproduce",
+        "all",
+        "--data",
+        "@sets",
+        "-o",
+        "@out",
+        "--budget",
+        "5",
+        "--threads",
+        "1",
+    ];
+    let mut child = program()
+        .args(expand_paths(&dir, &arguments))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let has_results = || {
+        let text = fs::read_to_string(dir.join("out/results.json")).unwrap_or_default();
+        text.contains("\"status\"")
+    };
+    while !has_results() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let before = results(&dir.join("out"));
+    assert!(!before.is_empty() && dir.join("out/reproduction.md").exists());
+    // The next run goes on from there.
+    let more = ["sals", "--data", "@sets", "-o", "@out", "--budget", "0.05"];
+    reproduce(&dir, &more).ok();
+    assert_eq!(results(&dir.join("out"))[..before.len()], before[..]);
+}
+
+#[test]
+fn bad_arguments_are_refused() {
+    let dir = tiny_sets("refused");
+    let refused = |arguments: &[&str], words: &[&str]| {
+        reproduce(&dir, arguments).failed(2, words);
+    };
+    refused(&["speed"], &["invalid value 'speed'", "iteration-time"]);
+    refused(
+        &["sals", "--data", "@none", "-o", "@out"],
+        &["none", "no such"],
+    );
+    fs::create_dir(dir.join("empty")).unwrap();
+    refused(
+        &["sals", "--data", "@empty", "-o", "@out"],
+        &["has no data set", "tensor.train"],
+    );
+    fs::remove_file(dir.join("sets/tiny/tensor.test.coo")).unwrap();
+    refused(
+        &["sals", "--data", "@sets/tiny", "-o", "@out"],
+        &["tensor.test"],
+    );
+    for budget in ["--budget=0", "--budget=-1", "--budget=nan", "--budget=inf"] {
+        refused(&["cores", budget, "-o", "@out"], &["budget"]);
+    }
+    fs::write(dir.join("file"), "").unwrap();
+    reproduce(&dir, &["cores", "-o", "@file"]).failed(1, &["cannot make the folder", "file"]);
+    fs::create_dir(dir.join("other")).unwrap();
+    fs::write(dir.join("other/results.json"), "[]").unwrap();
+    refused(&["cores", "-o", "@other"], &["not a file of results"]);
+}
