@@ -187,7 +187,8 @@ fn ctrl_c_keeps_what_is_finished() {
     ];
     let mut child = program()
         .args(expand_paths(&dir, &arguments))
-        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let has_results = || {
