@@ -189,12 +189,16 @@ zero_value(::Type{Cstring}) = Cstring(C_NULL)
 zero_value(::Type{T}) where {T} = T((zero_value(type) for type in fieldtypes(T))...)
 
 "A number as an integer of the library."
-function c_integer(::Type{T}, value, name) where {T<:Integer}
-    value isa Real && isinteger(value) && typemin(T) <= value <= typemax(T) && return T(value)
-    throw(ArgumentError("$name is $(repr(value)); it is an integer" * (T <: Unsigned ? " of at least 0" : "")))
+function c_integer(::Type{T}, value, name; max=typemax(T)) where {T<:Integer}
+    value isa Real && isinteger(value) && typemin(T) <= value <= max && return T(value)
+    range = T <: Unsigned ? " of at least 0" * (max < typemax(T) ? " and at most $max" : "") : ""
+    throw(ArgumentError("$name is $(repr(value)); it is an integer$range"))
 end
 
-c_field(::Type{T}, value, name) where {T} = T <: Integer ? c_integer(T, value, name) : convert(T, value)
+const largest_thread_count = 4096
+
+c_field(::Type{T}, value, name) where {T} = !(T <: Integer) ? convert(T, value) :
+    c_integer(T, value, name; max=name in (:threads, :fit_threads) ? largest_thread_count : typemax(T))
 
 "Creates a struct of the library: `size` is its size, and fields that are not given are 0."
 function c_struct(::Type{T}; fields...) where {T}

@@ -54,14 +54,13 @@ Base.getindex(clusters::Clusters, i::Int) = clusters.clusters[i]
 
 Clusters the rows of a mode by k-means. Without `k`, the gap statistic selects the number of clusters, up to `max_k` (20 if it is 0).
 Distances are those of predictions, or of factor rows with `space=:columns`. `matrices` are matrices with the rows of the mode whose
-columns label the clusters; a row has a label if its entry is above 0.
+columns label the clusters; a row has a label if its entry is above 0. Rows that the model does not have are left out with a warning.
 """
 function clusters(model::Model, mode; k=0, max_k=0, space=:predictions, matrices=(), members=10, labels=10, min_entries=1, restarts=10,
     references=10, curve_rows=20_000, seed=0, threads=0)
     number = mode_number(model, mode)
     list = matrices isa Union{AbstractVector,Tuple} && !(matrices isa Tuple{Vararg{AbstractVector}} && !isempty(matrices)) ? matrices : (matrices,)
-    entries = [matrix_entries(matrix, model.labels[number], :full) for matrix in list]
-    foreach(tensor -> warn_unknown_rows(tensor, model.labels[number], model.modes[number]), entries)
+    entries = Tensor[label_entries(model, number, matrix) for matrix in list]
     handle = use(model.handle, (tensor.handle for tensor in entries)...) do model_pointer, coos...
         pointers = collect(Ptr{s3cmtf_coo}, coos)
         GC.@preserve pointers begin
@@ -75,6 +74,26 @@ function clusters(model::Model, mode; k=0, max_k=0, space=:predictions, matrices
     result = use(found -> read_clusters(model, number, found, names), handle)
     close(handle)
     return result
+end
+
+"The entries of a matrix that labels the rows of a mode. Rows that the model does not have are left out."
+function label_entries(model::Model, mode, data)
+    known, name = model.labels[mode], model.modes[mode]
+    entries = matrix_entries(data, known, :full)
+    ndims(entries) == 2 || throw(DimensionMismatch("a matrix of labels has 2 modes; this has $(ndims(entries))"))
+    if known === nothing || entries.labels[1] === nothing
+        (data isa AbstractMatrix || size(entries, 1) > size(model, mode)) && check_matrix_rows(entries, size(model, mode), name)
+        return entries
+    end
+    rows = indices(entries, 1)
+    unknown = length(entries.labels[1]) - length(known)
+    unknown == 0 && return entries
+    examples = join(repr.(at_most(3, entries.labels[1].names[length(known)+1:end])), ", ")
+    is_known = rows .<= length(known)
+    any(is_known) || throw(ArgumentError("none of the $unknown rows of the matrix occur in mode $name; they are such as $examples"))
+    @warn "$unknown rows of the matrix do not occur in mode $name and are left out, such as $examples"
+    kept = Tensor((rows[is_known], indices(entries, 2)[is_known]), values(entries)[is_known]; dims=(size(model, mode), size(entries, 2)))
+    return Tensor(kept.handle, entries.modes, ModeLabels[known, entries.labels[2]], kept.arrays)
 end
 
 function read_clusters(model::Model, mode, found, names)

@@ -45,9 +45,10 @@ columns per coupled matrix are listed. `given` are rows of other modes, such as 
 """
 function concepts(model::Model, mode; top=10, min_entries=1, given=())
     number = mode_number(model, mode)
-    pairs = given_pairs(given)
-    modes = UInt64[mode_number(model, first(pair)) - 1 for pair in pairs]
-    rows = UInt64[rows_in_model(model, Int(n) + 1, row_numbers(model, Int(n) + 1, last(pair)))[1] - 1 for (n, pair) in zip(modes, pairs)]
+    pairs = given_pairs(model, given)
+    number in first.(pairs) && throw(ArgumentError("the concepts of mode $mode are wanted; give rows of other modes"))
+    modes = UInt64[mode - 1 for (mode, _) in pairs]
+    rows = UInt64[only_row(model, mode, row) - 1 for (mode, row) in pairs]
     handle = use(model.handle) do model_pointer
         GC.@preserve modes rows begin
             request = Ref(c_struct(s3cmtf_concepts_request; top=top, min_entries=min_entries, given_count=length(modes),
@@ -63,6 +64,12 @@ function concepts(model::Model, mode; top=10, min_entries=1, given=())
     end
     close(handle)
     return result
+end
+
+function only_row(model::Model, mode, row)
+    rows = rows_in_model(model, mode, row_numbers(model, mode, row))
+    length(rows) == 1 || throw(ArgumentError("$(length(rows)) rows of mode $(model.modes[mode]) are given; give one"))
+    return rows[1]
 end
 
 function concept(model::Model, mode, found, index)

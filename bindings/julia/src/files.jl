@@ -9,7 +9,10 @@ text_value(values) = join(string.(values), ",")
 "Sets an option of reading text. Options with a mode have a pair, such as `names = 2 => path`, or several."
 function set_text_option(text, name, value)
     if name in options_of_mode
-        for (mode, file) in (value isa Pair ? (value,) : value)
+        list = value isa Pair ? [value] : value
+        list isa Union{AbstractVector,Tuple} && all(item -> item isa Pair, list) ||
+            throw(ArgumentError("$name is $(repr(value)); it is a pair of a mode and a file, such as 2 => \"films.tsv\", or several"))
+        for (mode, file) in list
             s3cmtf_text_set(text, string(name), string(mode - 1, ':', file))
         end
     elseif name in (:time, :bin, :split) && value isa AbstractVector
@@ -68,6 +71,7 @@ file. The files appear complete or not at all. Names of rows are written beside 
 modes, as `films.s3m.modes.tsv`. Other names files of the same path are removed.
 """
 function save(tensor::Tensor, path::AbstractString; type=nothing)
+    type in (nothing, Float32, Float64) || throw(ArgumentError("type is $(repr(type)); it is Float32, Float64 or nothing"))
     code = type === nothing ? Int32(0) : type_code(type)
     stem = splitext(path)[1]
     write_with_names(() -> use(coo -> s3cmtf_coo_write(coo, path, code), tensor.handle), names_beside(names_file, stem, tensor.labels), stem)
@@ -112,6 +116,7 @@ held out or, with `latest = row_mode => time_mode`, those with the largest indic
 the paths.
 """
 function split_file(tensor::Tensor, prefix::AbstractString; test=0, valid=0, seed=0, latest=nothing)
+    latest isa Union{Nothing,Pair} || throw(ArgumentError("latest is $(repr(latest)); it is a pair of modes, such as 1 => 3"))
     row_mode, time_mode = latest === nothing ? (0, 0) : mode_number.(Ref(tensor), Tuple(latest)) .- 1
     request = Ref(c_struct(s3cmtf_split_request; test_fraction=test, valid_fraction=valid, seed=seed,
         latest=latest !== nothing, row_mode=row_mode, time_mode=time_mode))

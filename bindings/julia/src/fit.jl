@@ -70,6 +70,7 @@ function FitProgress(data; matrices=(), test=nothing, valid=nothing, init=nothin
     problem = problem_of(data, matrices)
     test === nothing || (test = entries_like(test, problem))
     valid === nothing || (valid = entries_like(valid, problem))
+    init isa Union{Nothing,Model} || throw(ArgumentError("init is $(summary(init)); it is a Model"))
     settings = make_options(keywords; preset=preset, given=options, resume=resume)
     handle = use(problem.handle, settings) do problem, options
         create(output -> s3cmtf_fit_new(problem, options, output), s3cmtf_fit)

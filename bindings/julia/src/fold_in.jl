@@ -5,17 +5,20 @@
 
 Adds rows of a mode, such as new users, without a new fit. Returns the new `model` and the numbers of rows `added` and `replaced`.
 
-- `tensor`: all entries of the new rows. A table has the columns and names of the model; new names become new rows.
+- `tensor`: all entries of the new rows. A table has the columns and names of the model; new names become new rows. Rows of other
+  modes that the model does not have count as the mean row of their mode, with a warning.
 - `matrices`: pairs of the number of a coupled matrix of the model, from 1, and its entries for the new rows, or triples
   `(number, entries, weight)`.
 - `replace=true` replaces rows of the model that have entries; otherwise such rows are an error.
 """
 function fold_in(model::Model, mode; tensor=nothing, matrices=(), replace=false, threads=0)
     number = mode_number(model, mode)
+    tensor === nothing && isempty(matrices) && throw(ArgumentError("give entries of the new rows: a tensor or matrices"))
     labels = copy(model.labels)
     if tensor !== nothing
         tensor = entries_like(tensor, model; new_mode=number)
         tensor.labels[number] === nothing || (labels[number] = tensor.labels[number])
+        check_new_rows(model, number, tensor, labels[number])
     end
     parts = map(part -> matrix_part(model, number, labels, part...), matrices isa Union{Pair,Tuple{Integer,Any,Any}} ? [matrices] : collect(matrices))
     entries = Tensor[part.entries for part in parts]
@@ -33,6 +36,20 @@ function fold_in(model::Model, mode; tensor=nothing, matrices=(), replace=false,
         end
     end
     return (model=Model(handle, model.modes, labels, model.matrix_labels), added=Int(added[]), replaced=Int(replaced[]))
+end
+
+"Throws if a new row of a mode with names has none. Warns of rows of other modes that the model does not have."
+function check_new_rows(model::Model, new_mode, tensor, names)
+    nnz(tensor) > 0 || throw(ArgumentError("the tensor has no entries; give all entries of the new rows"))
+    for (mode, name) in enumerate(model.modes)
+        rows, last_row = indices(tensor, mode), size(model, mode)
+        if mode != new_mode
+            count = Base.count(>(last_row), rows)
+            count == 0 || @warn "in $count of $(length(rows)) entries the row of mode $name is not in the model and counts as the mean row"
+        elseif names !== nothing && maximum(rows) > max(last_row, length(names))
+            throw(ArgumentError("row $(maximum(rows)) of mode $name has no name, but the rows of the model have; give a table with names"))
+        end
+    end
 end
 
 "The entries of a matrix for new rows. `labels` gets the names of rows that only the matrix has."

@@ -44,8 +44,11 @@ function check_last_index(vector, mode, base, size)
         throw(S3CMTFError(S3CMTF_BAD_ENTRY, "index $(vector[place]) of entry $place in mode $mode is beyond its size $size"))
 end
 
-"Calls `f`. Where the library rejects an index, the exception has the index as Julia counts. `sizes` may be empty."
-function with_valid_indices(f, cells, sizes=())
+"The largest size of a mode."
+const largest_size = 2^32 - 1
+
+"Calls `f`. Where the library rejects an index, the exception has the index as Julia counts."
+function with_valid_indices(f, cells, sizes=fill(largest_size, order(cells)))
     try
         return f()
     catch failure
@@ -65,15 +68,17 @@ checked_index(::Missing, mode, place) =
     throw(ArgumentError("the index of entry $place in mode $mode is missing; leave the entry out"))
 checked_index(index::Bool, mode, place) =
     throw(ArgumentError("the indices of mode $mode are Bool; use integers, or strings for names of rows"))
-checked_index(index::Integer, mode, place) = Int(index)
 function checked_index(index, mode, place)
-    index isa Real && isinteger(index) && return Int(index)
-    throw(ArgumentError("index $(repr(index)) of entry $place in mode $mode is not an integer"))
+    index isa Real && isinteger(index) || throw(ArgumentError("index $(repr(index)) of entry $place in mode $mode is not an integer"))
+    abs(index) <= largest_size || throw(ArgumentError("index $index of entry $place in mode $mode is beyond $largest_size"))
+    return Int(index)
 end
 
 index_array(vector::AbstractVector{T}, mode) where {T<:Word} = is_contiguous(vector) ? vector : collect(vector)
 index_array(vector::AbstractVector, mode) = Int[checked_index(index, mode, place) for (place, index) in enumerate(vector)]
 index_array(other, mode) = throw(ArgumentError("the indices of mode $mode are $(summary(other)); give a vector of integers"))
+
+check_base(base) = base in (0, 1) || throw(ArgumentError("base is $(repr(base)); indices count from 1 or from 0"))
 
 """
 Describes the indices of cells:
@@ -82,6 +87,7 @@ Describes the indices of cells:
 - a vector of tuples or of `CartesianIndex`, one per cell.
 """
 function cell_arrays(vectors::Union{Tuple{Vararg{AbstractVector}},AbstractVector{<:AbstractVector}}; base=1)
+    check_base(base)
     isempty(vectors) && throw(ArgumentError("there are no modes; give a vector of indices for each"))
     arrays = Any[index_array(vector, mode) for (mode, vector) in enumerate(vectors)]
     lengths = map(length, arrays)
@@ -99,6 +105,7 @@ end
 cell_arrays(matrix::AbstractMatrix{<:Integer}; base=1) = cell_arrays([view(matrix, :, mode) for mode in axes(matrix, 2)]; base=base)
 
 function cell_arrays(cells::Vector{NTuple{N,T}}; base=1) where {N,T<:Word}
+    check_base(base)
     numbers = reinterpret(T, cells)
     for mode in 1:N
         check_sign(view(numbers, mode:N:length(numbers)), mode, base)
@@ -108,7 +115,8 @@ function cell_arrays(cells::Vector{NTuple{N,T}}; base=1) where {N,T<:Word}
     return CellArrays(pointers, cells, length(cells), N, type_code(T), base)
 end
 
-cell_arrays(cells::AbstractVector{<:CartesianIndex}; base=1) = cell_arrays(map(Tuple, cells); base=base)
+cell_arrays(cells::AbstractVector{CartesianIndex{N}}; base=1) where {N} =
+    cell_arrays(ntuple(mode -> Int[cell[mode] for cell in cells], N); base=base)
 cell_arrays(cells::AbstractVector{<:Tuple{Vararg{Integer,N}}}; base=1) where {N} =
     cell_arrays(ntuple(mode -> [Int(cell[mode]) for cell in cells], N); base=base)
 cell_arrays(other; base=1) = throw(ArgumentError("cells are a tuple of vectors, one per mode, or a matrix with one column per mode, or " *

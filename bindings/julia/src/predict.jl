@@ -21,6 +21,7 @@ function predict(model::Model, cell::Tuple{Vararg{Union{Integer,AbstractString,S
     length(cell) == ndims(model) || throw(DimensionMismatch("the cell has $(length(cell)) indices; the model has $(ndims(model)) modes"))
     rows = map(mode -> find_row(model.labels[mode], cell[mode], model.modes[mode]), 1:ndims(model))
     all(>=(1), rows) || throw(ArgumentError("an index of the cell $cell is below 1, the first index"))
+    all(<=(largest_size), rows) || throw(ArgumentError("an index of the cell $cell is beyond $largest_size"))
     prediction = Ref(0.0)
     use(pointer -> s3cmtf_model_predict_cell(pointer, UInt64.(rows .- 1), prediction), model.handle)
     return prediction[]

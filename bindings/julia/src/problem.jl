@@ -35,7 +35,7 @@ function CoupledMatrix(mode, data; kind=:auto, weight=nothing, penalty=nothing, 
     weight === nothing || 0 < weight < Inf || throw(ArgumentError("the weight of a matrix is $weight; it is finite and above 0"))
     penalty === nothing || 0 <= penalty < Inf || throw(ArgumentError("the penalty of a matrix is $penalty; it is finite and at least 0"))
     zeros === nothing || Symbol(kind) === :sampled || throw(ArgumentError("`zeros` is for kind :sampled, not $(repr(kind))"))
-    zeros === nothing || zeros >= 1 || throw(ArgumentError("zeros is $zeros; it is at least 1"))
+    zeros === nothing || c_integer(Int, zeros, "zeros") >= 1 || throw(ArgumentError("zeros is $zeros; it is at least 1"))
     count = something(zeros, Symbol(kind) === :sampled ? 1 : 0)
     return CoupledMatrix(mode isa Integer ? Int(mode) : Symbol(mode), data, Symbol(kind), something(weight, 0), penalty, count)
 end
@@ -69,6 +69,7 @@ struct Problem
     handle::Handle{s3cmtf_problem}
     modes::Vector{Symbol}
     labels::Vector{ModeLabels}
+    sizes::Vector{Int}
     matrices::Vector{CoupledMatrix}
     matrix_labels::Vector{ModeLabels}
     arrays::Any
@@ -77,7 +78,7 @@ end
 function Problem(data; matrices=())
     tensor = Tensor(data)
     handle = use(coo -> create(output -> s3cmtf_problem_new(coo, output), s3cmtf_problem), tensor.handle)
-    problem = Problem(handle, tensor.modes, copy(tensor.labels), CoupledMatrix[], ModeLabels[], Any[tensor.arrays])
+    problem = Problem(handle, tensor.modes, copy(tensor.labels), collect(size(tensor)), CoupledMatrix[], ModeLabels[], Any[tensor.arrays])
     foreach(matrix -> couple!(problem, coupled_matrix(matrix)), matrices isa Union{CoupledMatrix,Pair} ? (matrices,) : matrices)
     return problem
 end
@@ -99,7 +100,7 @@ function dense_entries(matrix::AbstractMatrix, kind::Symbol)
     Base.require_one_based_indexing(matrix)
     is_zero_implied = kind in (:full, :sampled, :graph)
     is_listed(cell) = !ismissing(cell) && !isnan(cell) && !(is_zero_implied && iszero(cell))
-    cells = findall(is_listed, matrix)
+    cells = CartesianIndex{2}[cell for cell in CartesianIndices(matrix) if is_listed(matrix[cell])]
     return Tensor(cells, Float64[matrix[cell] for cell in cells]; dims=size(matrix))
 end
 
@@ -132,6 +133,9 @@ function warn_unknown_rows(entries::Tensor, known::ModeLabels, mode)
     any(<=(length(known)), rows) || @warn "none of the $(length(unique(rows))) rows of the matrix occur in mode $mode"
 end
 
+check_matrix_rows(entries::Tensor, rows, mode) = size(entries, 1) == rows || throw(DimensionMismatch(
+    "the matrix has $(size(entries, 1)) rows, but mode $mode has $rows; give it a row for each row of the mode, or names of rows"))
+
 function couple!(problem::Problem, matrix::CoupledMatrix)
     mode = mode_number(problem, matrix.mode)
     entries = matrix_entries(matrix.data, problem.labels[mode], matrix.kind)
@@ -140,9 +144,16 @@ function couple!(problem::Problem, matrix::CoupledMatrix)
     warn_unknown_rows(entries, problem.labels[mode], problem.modes[mode])
     coupling = Ref(c_struct(s3cmtf_coupling; kind=code(matrix_kinds, matrix.kind, "kind is"), zeros=matrix.zeros, weight=matrix.weight,
         penalty=something(matrix.penalty, 0.0), has_penalty=matrix.penalty !== nothing))
-    use(problem.handle, entries.handle) do pointer, coo
-        s3cmtf_problem_add_matrix(pointer, mode - 1, coo, coupling)
+    try
+        use((pointer, coo) -> s3cmtf_problem_add_matrix(pointer, mode - 1, coo, coupling), problem.handle, entries.handle)
+    catch
+        is_graph = matrix.kind === :graph
+        is_graph && size(entries, 1) != size(entries, 2) &&
+            throw(DimensionMismatch("a graph is a square matrix; this is $(size(entries, 1)) x $(size(entries, 2))"))
+        check_matrix_rows(entries, problem.sizes[mode], problem.modes[mode])
+        rethrow()
     end
+    problem.sizes[mode] = max(problem.sizes[mode], size(entries, 1))
     # Names that only the matrix has belong to rows of the mode, too.
     if problem.labels[mode] !== nothing && entries.labels[1] !== nothing && length(entries.labels[1]) > length(problem.labels[mode])
         problem.labels[mode] = entries.labels[1]

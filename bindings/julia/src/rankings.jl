@@ -20,18 +20,29 @@ function ranking_lists(rows, scores, counts, top, labels::ModeLabels, base)
     end
 end
 
-check_top(top) = top >= 1 || throw(ArgumentError("top is $top; a list has at least 1 row"))
+"The length of lists of rows of a mode with `size` rows."
+function list_length(top, size)
+    length = c_integer(Int, top, "top")
+    length >= 1 || throw(ArgumentError("top is $top; a list has at least 1 row"))
+    return min(length, size)
+end
 
-# A named tuple or pairs, as (mode, row or rows).
-given_pairs(given::NamedTuple) = collect(Any, pairs(given))
-given_pairs(given::Pair) = Any[given]
-given_pairs(given) = collect(Any, given)
+"Pairs of the number of a mode and its row or rows, from a named tuple, a dictionary or pairs."
+function given_pairs(model::Model, given)
+    list = given isa Union{NamedTuple,AbstractDict} ? collect(pairs(given)) : given isa Pair ? [given] : given
+    list isa Union{AbstractVector,Tuple} && all(pair -> pair isa Pair, list) ||
+        throw(ArgumentError("given is $(repr(given)); it has a row for each given mode, such as (user=1,) or :user => 1"))
+    found = Pair{Int,Any}[mode_number(model, mode) => rows for (mode, rows) in list]
+    allunique(first.(found)) || throw(ArgumentError("given has the same mode more than once: $(join(first.(list), ", "))"))
+    return found
+end
 
-row_numbers(model::Model, mode::Int, rows::AbstractVector) = [find_row(model.labels[mode], row, model.modes[mode]) for row in rows]
+row_numbers(model::Model, mode::Int, rows::AbstractVector) = [find_row(model.labels[mode], row, model.modes[mode]) for row in collect(rows)]
 row_numbers(model::Model, mode::Int, row) = [find_row(model.labels[mode], row, model.modes[mode])]
 
 function positive_rows(rows, what)
     all(>=(1), rows) || throw(ArgumentError("row $(rows[findfirst(<(1), rows)]) of $what; rows count from 1"))
+    all(<=(largest_size), rows) || throw(ArgumentError("row $(maximum(rows)) of $what; rows are at most $largest_size"))
     return collect(UInt64, rows)
 end
 
@@ -60,12 +71,12 @@ Returns a `Ranking` or a vector of them.
 """
 function recommend(model::Model, mode; given, top=10, exclude=nothing, exclude_mode=nothing, candidates=nothing, exclude_rows=(),
     quantile=0, threads=0)
-    check_top(top)
     check_quantile(quantile)
     ranked = mode_number(model, mode)
-    pairs = given_pairs(given)
+    top = list_length(top, size(model, ranked))
+    pairs = given_pairs(model, given)
     isempty(pairs) && throw(ArgumentError("give the row of at least one other mode, such as given=(user=1,)"))
-    modes = [mode_number(model, first(pair)) for pair in pairs]
+    modes = first.(pairs)
     ranked in modes && throw(ArgumentError("mode $mode is ranked; give rows of other modes"))
     queries = [positive_rows(row_numbers(model, number, last(pair)), "mode $number") for (number, pair) in zip(modes, pairs)]
     count = maximum(length, queries)
@@ -76,6 +87,7 @@ function recommend(model::Model, mode; given, top=10, exclude=nothing, exclude_m
     without = positive_rows(row_numbers(model, ranked, collect(exclude_rows)), "exclude_rows")
     excluded = exclude === nothing ? nothing : entries_like(exclude, model)
     by = exclude_mode === nothing ? modes[1] : mode_number(model, exclude_mode)
+    by == ranked && throw(ArgumentError("mode $mode is ranked; exclude_mode is another mode"))
     rows, scores = Vector{UInt64}(undef, top * count), Vector{Float64}(undef, top * count)
     counts = Vector{UInt64}(undef, count)
     pointers = fill(C_NULL, ndims(model))
@@ -103,8 +115,8 @@ Lists the `top` other rows of a mode with the most similar predictions, by the c
 Returns a `Ranking`, or one for each of several rows.
 """
 function Base.similar(model::Model, mode::Union{Integer,Symbol,AbstractString}, rows; top=10, threads=0)
-    check_top(top)
     number = mode_number(model, mode)
+    top = list_length(top, size(model, number))
     wanted = rows_in_model(model, number, row_numbers(model, number, rows)) .- 1
     found, scores = Vector{UInt64}(undef, top * length(wanted)), Vector{Float64}(undef, top * length(wanted))
     counts = Vector{UInt64}(undef, length(wanted))

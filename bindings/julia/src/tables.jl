@@ -40,7 +40,10 @@ function column(table::ColumnTable, name)
     throw(ArgumentError("there is no column $(repr(name)); the columns are $(join(table.names, ", "))"))
 end
 
-column_name(table::ColumnTable, name) = name isa Integer ? table.names[name] : Symbol(name)
+function column_name(table::ColumnTable, name)
+    column(table, name)
+    return name isa Integer ? table.names[name] : Symbol(name)
+end
 
 "The value column that is not named: `value`, or the last column that is not one of `others`."
 function default_value(table::ColumnTable, others)
@@ -73,11 +76,9 @@ function column_roles(table::ColumnTable, columns, value, weight)
     if value === nothing
         value = default_value(table, columns === nothing ? () : [column_name(table, name) for name in columns])
     end
-    value === false || column(table, value)
-    weight === nothing || column(table, weight)
     used = Any[value === false ? nothing : column_name(table, value), weight === nothing ? nothing : column_name(table, weight)]
     index = columns === nothing ? filter(name -> !(name in used), table.names) :
-        Symbol[(column(table, name); column_name(table, name)) for name in columns]
+        Symbol[column_name(table, name) for name in columns]
     isempty(index) && throw(ArgumentError("the table has no index columns; its columns are $(join(table.names, ", "))"))
     return index, value === false ? nothing : value, weight
 end

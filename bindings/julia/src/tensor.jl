@@ -37,8 +37,10 @@ default_modes(order) = [default_mode(mode) for mode in 1:order]
 
 function mode_names(modes, order)
     modes === nothing && return default_modes(order)
+    modes isa Union{AbstractVector,Tuple} || throw(ArgumentError("modes is $(repr(modes)); give a name for each mode, such as (:user, :film)"))
     length(modes) == order || throw(DimensionMismatch("there are $(length(modes)) names of modes for $order modes"))
-    return collect(Symbol, modes)
+    allunique(modes) || throw(ArgumentError("names of modes occur more than once: $(join(modes, ", "))"))
+    return Symbol[Symbol(mode) for mode in modes]
 end
 
 Tensor(tensor::Tensor) = tensor
@@ -71,6 +73,8 @@ end
 function Tensor(object; columns=nothing, value=nothing, weight=nothing, strings=(), like=nothing, dims=nothing)
     is_table(object) || throw(ArgumentError("entries are index vectors and values, a sparse matrix, a table or a file; this is " *
         summary(object)))
+    like isa Union{Nothing,Tensor,Model,Problem,Known} ||
+        throw(ArgumentError("like is $(summary(like)); it is a Tensor or a Model whose names of rows the table has in common"))
     table = column_table(object)
     if columns === nothing && like !== nothing
         value === nothing && (value = default_value(table, like.modes))
@@ -82,7 +86,7 @@ function Tensor(object; columns=nothing, value=nothing, weight=nothing, strings=
     numbers = number_array(column(table, value), "value")
     weights = weight === nothing ? nothing : column(table, weight)
     handle, arrays = coo_from_arrays(cell_arrays(rows), numbers, weights, dims, true)
-    return Tensor(handle, names, labels, arrays)
+    return Tensor(handle, mode_names(names, length(names)), labels, arrays)
 end
 
 "Row numbers and names of the index columns of a table."
@@ -90,7 +94,9 @@ function table_rows(table::ColumnTable, names, strings, like)
     known = like === nothing ? fill!(Vector{ModeLabels}(undef, length(names)), nothing) : like.labels
     length(known) == length(names) ||
         throw(DimensionMismatch("the table has $(length(names)) index columns ($(join(names, ", "))); there are $(length(known)) modes"))
-    pairs = [column_rows(column(table, name), known[mode], name in Symbol.(strings), name) for (mode, name) in enumerate(names)]
+    named = Symbol[Symbol(name) for name in (strings isa Union{Symbol,AbstractString} ? (strings,) : strings)]
+    foreach(name -> column(table, name), named)
+    pairs = [column_rows(column(table, name), known[mode], name in named, name) for (mode, name) in enumerate(names)]
     return AbstractVector[first(pair) for pair in pairs], ModeLabels[last(pair) for pair in pairs]
 end
 
@@ -108,6 +114,7 @@ function coo_from_arrays(cells::CellArrays, values, weights, dims, copy)
     sizes = UInt64[c_integer(UInt64, size, "a size in dims") for size in (dims === nothing ? () : dims)]
     isempty(sizes) || length(sizes) == order(cells) ||
         throw(DimensionMismatch("dims has $(length(sizes)) sizes; there are $(order(cells)) modes"))
+    cells.count > 0 || !isempty(sizes) || throw(ArgumentError("there are no entries; give dims, the sizes of the modes"))
     copy || (!isempty(sizes) && cells.base == 0) ||
         throw(ArgumentError("copy=false needs dims, the sizes of the modes, and base=0, indices that count from 0"))
     arrays = copy ? nothing : fixed_arrays(cells, values, weights)
@@ -116,7 +123,7 @@ function coo_from_arrays(cells::CellArrays, values, weights, dims, copy)
             dims=isempty(sizes) ? C_NULL : pointer(sizes), value_type=type_code(eltype(values)),
             weights=weights === nothing ? C_NULL : pointer(weights),
             weight_type=weights === nothing ? 0 : type_code(eltype(weights))))
-        with_valid_indices(cells, sizes) do
+        with_valid_indices(cells, isempty(sizes) ? fill(largest_size, order(cells)) : sizes) do
             create(output -> copy ? s3cmtf_coo_new(entries, output) : s3cmtf_coo_new_view(entries, output), s3cmtf_coo)
         end
     end

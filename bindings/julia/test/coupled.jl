@@ -76,7 +76,6 @@ end
     other = (film=["movie 1", "movie 2", "movie 1"], genre=["odd", "even", "even"], value=ones(3))
     @test_logs (:warn, "none of the 2 rows of the matrix occur in mode film") Problem(table; matrices=[:film => other])
     @test_logs Problem(table; matrices=[:film => genres])
-    @test_logs (:warn, r"none of the 2 rows") thrown(() -> clusters(model, :film; k=2, matrices=[other]))
     reordered = Tensor(map(reverse, genres))
     @test occursin("row 1 of mode film", message(() -> Problem(table; matrices=[:film => reordered])))
     part = Tensor((film=["film 1"], genre=["odd"], value=[1.0]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import s3cmtf
-from s3cmtf import ArgumentError, EntryError, Matrix, Tensor
+from s3cmtf import ArgumentError, EntryError, Matrix, S3cmtfWarning, Tensor
 
 
 def masked(values):
@@ -31,6 +31,12 @@ def masked(values):
         (lambda: Tensor((np.array([2**32 - 1], "u4"), [0])), "size of mode 0 is 4294967296"),
         (lambda: Tensor(([0, 1], [0, 1]), [1, 2, 3]), r"values has shape \(3,\); one number for each of the 2 entries"),
         (lambda: Tensor(([0, 1], [0, 1]), ["a", "b"]), "numbers are expected"),
+        (lambda: Tensor(([0, 1], [0, 1]), [1, None]), "values has a missing value at position 1; remove such rows first"),
+        (lambda: Tensor(([0, 1], [0, 1]), weights=[None, None]), "weights has 2 missing values, the first at position 0"),
+        (lambda: Tensor(([0, 1], [0, 1]), np.zeros(2, [("a", "f4")])), "numbers are expected"),
+        (lambda: Tensor([[0, 1], [0]]), "indices cannot be read as an array"),
+        (lambda: Tensor((np.array([[1], {}], object), [0, 1])), r"objects that cannot be labels \(unhashable type: 'list'\)"),
+        (lambda: Tensor(({1}, {2})), "objects that cannot be labels"),
         (lambda: Tensor(([0, 1], [0, 1]), np.array([1, {}], dtype=object)), "not numbers"),
         (lambda: Tensor(([0, 1], [0, 1]), weights=[1]), r"weights has shape \(1,\)"),
         (lambda: Tensor(([0, 1], [0, 1]), shape=(2, 2, 2)), "shape has 3 sizes for 2 modes"),
@@ -164,12 +170,51 @@ def test_cells(cells, message, model):
         (lambda of: of.clusters(1, space="rows"), "no space 'rows'; spaces are predictions, columns"),
         (lambda of: of.fold_in(0), "a tensor or matrices"),
         (lambda of: of.fold_in(0, matrices=Matrix([[1.0]], 0)), "1 matrices are given; mode 0 has 0 coupled"),
+        (lambda of: of.recommend(1, {0: np.zeros((2, 2), int)}), "rows of mode 0 have 2 dimensions; give one row, or a list"),
+        (lambda of: of.similar(1, np.zeros((2, 2), int)), "rows of mode 1 have 2 dimensions"),
+        (
+            lambda of: of.evaluate_ranking(Tensor(([0], [0], [0])), Tensor(([0], [0], [0])), mode=1, relevant=np.nan),
+            "relevant is NaN",
+        ),
+        (lambda of: of.fold_in(0, Tensor(([60], [0]))), "tensor has 2 modes; the model has 3"),
+        (lambda of: of.fold_in(0, Tensor(([6], [0], [0]))), "row 6 of mode 0 is in the model already; leave it out"),
+        (lambda of: of.fold_in(0, Tensor(([], [], []), [])), "tensor has no entries"),
+        (lambda of: of.clusters(1, 2, matrices=np.ones((30, 2))), "a matrix has 30 rows, but mode 1 has 40"),
+        (lambda of: of.clusters(1, 2, matrices=[Tensor(([49], [0]))]), "a matrix has 50 rows, but mode 1 has 40"),
+        (lambda of: of.clusters(1, 2, matrices=[Tensor((["a"], [0]))]), "rows of a matrix have labels, but those of mode 1 have"),
         (lambda of: of.evaluate(Tensor(([0], [0]))), "modes"),
     ],
 )
 def test_uses_of_a_model(use, message, model):
     with pytest.raises(ValueError, match=message):
         use(model)
+
+
+def test_matrices_with_other_rows(ratings):
+    sized = Tensor(ratings.indices, ratings.values, shape=ratings.shape)
+    for tensor, matrix, message in (
+        (ratings, Matrix(np.ones((30, 2)), 1), "a matrix has 30 rows, but mode 1 has 40; give it a row for each row of the mode"),
+        (sized, Matrix(np.eye(50), 1, "full"), "a matrix has 50 rows, but mode 1 has 40"),
+        (sized, s3cmtf.Graph(np.eye(30), 1), "a matrix has 30 rows, but mode 1 has 40"),
+        (ratings, s3cmtf.Graph(np.ones((40, 30)), 1), "a graph is a square matrix; this is 40 x 30"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            s3cmtf.fit(tensor, matrix, rank=2, epochs=1)
+    # The size of a matrix from indices is that of the mode.
+    for matrix in (Matrix(Tensor(([3], [0])), 1, "full", weight=1), s3cmtf.Graph(Tensor(([3, 5], [4, 9])), 1, weight=1)):
+        assert s3cmtf.fit(sized, matrix, rank=2, epochs=1).shape == ratings.shape
+
+
+def test_rows_that_a_model_does_not_have(model, named_model):
+    with pytest.warns(S3cmtfWarning, match="in 2 entries of tensor the row of mode 1 is not in the model and counts as the mean"):
+        assert model.fold_in(0, Tensor(([60, 60, 60], [40, 3, 50], [0, 1, 2]))).shape == (61, 40, 6)
+    with pytest.raises(ArgumentError, match=r"row 70 of mode 0 \(user\) has no label, but the rows of the model have"):
+        named_model.fold_in("user", Tensor(([70], [0], [0])))
+    some = Tensor((["film 1", "film 3", "unknown"], ["odd", "odd", "even"]))
+    with pytest.warns(S3cmtfWarning, match=r"1 of the 3 rows of a matrix are not in mode 1 \(film\) and are left out"):
+        assert named_model.clusters("film", 2, matrices=some).information.shape == (1,)
+    with pytest.raises(ArgumentError, match="none of the 2 rows of a matrix occur in mode 1 .* are such as 'x', 'y'"):
+        named_model.clusters("film", 2, matrices=[Tensor((["x", "y"], [0, 1]))])
 
 
 def test_rows_without_entries():
@@ -186,6 +231,20 @@ def test_rows_without_entries():
         lambda of, ratings: s3cmtf.fit([1, 2]),
         lambda of, ratings: s3cmtf.fit(ratings, [ratings]),
         lambda of, ratings: s3cmtf.fit(ratings, test=[1]),
+        lambda of, ratings: s3cmtf.fit(ratings, init="model.s3m"),
+        lambda of, ratings: s3cmtf.fit(ratings, None),
+        lambda of, ratings: s3cmtf.fit(ratings, preset=3),
+        lambda of, ratings: s3cmtf.fit(ratings, rank=1, progress="yes"),
+        lambda of, ratings: s3cmtf.tune(ratings, trials=1.5),
+        lambda of, ratings: s3cmtf.tune(ratings, ranges=[1]),
+        lambda of, ratings: of.predict((0, 0, 0), threads=1.5),
+        lambda of, ratings: of.predict((0, 0, 0), threads=None),
+        lambda of, ratings: of.recommend(1, {0: 1}, top="3"),
+        lambda of, ratings: of.clusters(1, 2.5),
+        lambda of, ratings: Tensor(([0], [0]), shape=3),
+        lambda of, ratings: Tensor(([0], [0]), shape="ab"),
+        lambda of, ratings: Tensor(([0], [0]), shape=(2.5, 2)),
+        lambda of, ratings: Tensor(([0], [0]), modes="ab"),
         lambda of, ratings: of.evaluate([1, 2]),
         lambda of, ratings: of.predict((0, 0, 0), quantiles=0.5),
         lambda of, ratings: of.factor(1.5),
@@ -202,6 +261,55 @@ def test_rows_without_entries():
 def test_wrong_types(use, model, ratings):
     with pytest.raises(TypeError):
         use(model, ratings)
+
+
+def test_lists_are_not_longer_than_the_mode(model):
+    assert model.recommend(1, {0: [0, 1]}, top=2**62).rows.shape == (2, 40)
+    assert len(model.similar(1, 0, top=2**62)) == 39
+    with pytest.raises(TypeError, match="the length of a list is 2.5; a whole number is expected"):
+        model.similar(1, 0, top=2.5)
+
+
+def test_arrays_of_every_layout():
+    expected = [[0, 2, 4], [5, 3, 1]]
+    read_only = np.array([0, 2, 4], np.uint32)
+    read_only.flags.writeable = False
+    for first in (read_only, np.arange(6)[::2], np.array([0, 2, 4], ">i8"), np.asfortranarray([[0, 1], [2, 3], [4, 5]])[:, 0]):
+        for second in (np.arange(6, dtype=np.int32)[::-2], np.array([5, 3, 1], ">u4"), np.array([5, 3, 1], object).astype("i2")):
+            for values in (np.arange(1.0, 7)[::-2], np.array([6, 4, 2], ">f4"), np.array([6, 4, 2], np.float16)):
+                tensor = Tensor((first, second), values, weights=np.broadcast_to(np.float32(2), 3))
+                assert [of.tolist() for of in tensor.indices] == expected
+                assert tensor.values.tolist() == [6, 4, 2] and tensor.weights.tolist() == [2, 2, 2]
+
+
+def test_columns_of_frames():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    for frame, message in (
+        (pandas.DataFrame({"a": [0, 1], "b": [0, 1], "v": ["x", "y"]}), "column 'v' has type .*; numbers are expected"),
+        (
+            pandas.DataFrame({"a": [0, 1], "b": [0, 1], "v": pandas.Categorical(["x", "y"])}),
+            "column 'v' has type category; numbers",
+        ),
+        (pandas.DataFrame({"a": [[0], [1]], "b": [0, 1], "v": [1.0, 2.0]}), "column 'a' has objects that cannot be labels"),
+        (
+            pandas.DataFrame({"a": pandas.array([0, None], "Int64"), "b": [0, 1], "v": [1, 2]}),
+            "'a' has a missing value at position 1",
+        ),
+        (polars.DataFrame({"a": [0, None], "b": [0, 1], "v": [1.0, 2.0]}), "column 'a' has a missing value at position 1"),
+        (
+            polars.DataFrame({"a": [{"x": 1}, {"x": 2}], "b": [0, 1], "v": [1.0, 2.0]}),
+            "column 'a' has objects that cannot be labels",
+        ),
+        (polars.DataFrame({"a": [0, 1], "b": [0, 1], "v": ["x", "y"]}), "column 'v' has type String; numbers are expected"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            Tensor.from_frame(frame)
+    with pytest.raises(ArgumentError, match="a missing value at position 1"):
+        Tensor((np.array(["a", pandas.NA], object), [0, 1]))
+    with pytest.raises(TypeError, match=r"a LazyFrame has no rows yet; give the frame that its method collect\(\) returns"):
+        Tensor.from_frame(polars.LazyFrame({"a": [0], "b": [0], "v": [1.0]}))
+    wide = polars.DataFrame({"a": polars.Series([0, 1], dtype=polars.Int128), "b": [0, 1], "v": [1.0, 2.0]})
+    assert Tensor.from_frame(wide).indices[0].tolist() == [0, 1]
 
 
 def test_files(tmp_path, ratings):

@@ -141,10 +141,10 @@ def test_recommendations(model, ratings):
     assert (np.diff(one.scores) <= 0).all()
     assert one.labels is None
     assert not set(one.rows) & set(ratings.indices[1][ratings.indices[0] == 0])
-    several = model.recommend(1, {0: [0, 1], 2: 3}, top=50)
-    assert several.rows.shape == (2, 50)
-    assert (several.rows[:, 40:] == -1).all()
-    assert np.isnan(several.scores[:, 40:]).all()
+    several = model.recommend(1, {0: [0, 1], 2: 3}, top=40, exclude_rows=[0, 1, 2])
+    assert several.rows.shape == (2, 40)
+    assert (several.rows[:, 37:] == -1).all()
+    assert np.isnan(several.scores[:, 37:]).all()
     assert set(model.recommend(1, {0: 0}, candidates=[1, 2, 3]).rows) == {1, 2, 3}
     by_array = model.recommend(1, {0: np.arange(2)}, candidates=np.array([1, 2, 3], np.uint8)).rows
     assert set(by_array.reshape(-1)) == {-1, 1, 2, 3}

@@ -19,7 +19,30 @@ def plain(array: Any, name: str) -> Array:
         places = np.flatnonzero(np.ma.getmaskarray(array))
         noun = "a masked value" if places.size == 1 else f"{places.size} masked values, the first"
         raise ArgumentError(f"{name} has {noun} at position {places[0]}; remove such entries first")
-    return np.asarray(array)
+    try:
+        return np.asarray(array)
+    except ValueError as failure:
+        raise ArgumentError(f"{name} cannot be read as an array: {failure}") from None
+
+
+def is_missing(array: Array) -> Array:
+    """Returns which elements of an array of objects are None, NaN or NA."""
+    return np.fromiter((value is None or not _equals_itself(value) for value in array.tolist()), bool, array.size)
+
+
+def _equals_itself(value: Any) -> bool:
+    try:
+        return bool(value == value)
+    except (TypeError, ValueError):
+        # NA of pandas has no truth value; the comparison of a sequence may have several.
+        return hasattr(value, "__len__")
+
+
+def missing(name: str, places: Array) -> ArgumentError:
+    """Returns the exception for missing labels or numbers."""
+    count, first = int(places.sum()), int(np.argmax(places))
+    noun = "a missing value" if count == 1 else f"{count} missing values, the first"
+    return ArgumentError(f"{name} has {noun} at position {first}; remove such rows first")
 
 
 def index_column(array: Any, name: str) -> Array:
@@ -132,6 +155,10 @@ def number_column(array: Any, count: int, name: str) -> Array:
     if column.shape != (count,):
         raise ArgumentError(f"{name} has shape {column.shape}; one number for each of the {count} entries is expected")
     if column.dtype.kind == "O":
+        # NaN is a fault of the data that check() counts.
+        is_none = is_missing(column) & ~np.fromiter((isinstance(value, float) for value in column.tolist()), bool, count)
+        if is_none.any():
+            raise missing(name, is_none)
         try:
             column = column.astype(np.float64)
         except (TypeError, ValueError):

@@ -8,7 +8,7 @@ import numpy as np
 from ._aligned import aligned_entries
 from ._arrays import Array, address
 from ._cells import HasModes
-from ._library import Handle, call, lib, struct
+from ._library import Handle, call, lib, struct, whole
 from .errors import ArgumentError
 from .labels import Labels
 
@@ -83,6 +83,6 @@ class ModelBase(HasModes):
 
 def thread_count(threads: int) -> int:
     """Returns a number of threads after a check; 0 means all CPUs."""
-    if not 0 <= threads < 2**16:
-        raise ArgumentError(f"the number of threads is {threads}; 0 means all CPUs")
+    if not 0 <= whole(threads, "threads") <= 4096:
+        raise ArgumentError(f"the number of threads is {threads}; it must be 1 to 4096, or 0 for all CPUs")
     return threads

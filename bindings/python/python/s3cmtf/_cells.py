@@ -79,6 +79,8 @@ def encode_columns(
     """Returns the row numbers of cells, and their modes with labels. `data` is a frame, of which `names` are the columns, or a
     tuple of arrays, or an array with one row per cell. `known` has labels whose rows are fixed, and names of columns. New labels
     get the next rows, or all of them one row per mode (`unknown`)."""
+    if isinstance(names, str):
+        raise TypeError(f"modes are a sequence of names, not the string {names!r}")
     in_frame = is_frame(data)
     if in_frame:
         if names is None and known is not None:

@@ -4,14 +4,18 @@ from typing import Any, Hashable, List, Optional, Tuple
 
 import numpy as np
 
-from ._arrays import Array
+from ._arrays import Array, missing
 from .errors import ArgumentError
-from .labels import encode, missing
+from .labels import encode, no_labels
 
 
 def is_frame(data: Any) -> bool:
     """Whether `data` is a data frame of pandas or polars."""
-    return type(data).__module__.partition(".")[0] in ("pandas", "polars") and hasattr(data, "columns")
+    if type(data).__module__.partition(".")[0] not in ("pandas", "polars"):
+        return False
+    if hasattr(data, "collect"):
+        raise TypeError(f"a {type(data).__name__} has no rows yet; give the frame that its method collect() returns")
+    return hasattr(data, "columns")
 
 
 def column_names(frame: Any) -> List[Any]:
@@ -34,7 +38,10 @@ def numbers(series: Any, name: str) -> Array:
     if is_null.any():
         raise missing(name, is_null)
     array = np.asarray(series.to_numpy())
-    return array.astype(np.float64) if array.dtype == object else array
+    try:
+        return array.astype(np.float64) if array.dtype == object else array
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} has type {series.dtype}; numbers are expected") from None
 
 
 def encode_series(series: Any, name: str) -> Tuple[Array, Optional[List[Hashable]]]:
@@ -60,7 +67,10 @@ def _encode_pandas(series: Any, name: str) -> Tuple[Array, Optional[List[Hashabl
         return np.asarray(series.cat.codes).astype(np.uint32), list(series.cat.categories)
     if pd.api.types.is_bool_dtype(series.dtype) or not pd.api.types.is_numeric_dtype(series.dtype):
         is_time = pd.api.types.is_datetime64_any_dtype(series.dtype) or isinstance(series.dtype, pd.PeriodDtype)
-        codes, labels = pd.factorize(series, sort=is_time)
+        try:
+            codes, labels = pd.factorize(series, sort=is_time)
+        except TypeError as failure:
+            raise no_labels(name, failure) from None
         return np.asarray(codes).astype(np.uint32), list(labels)
     if pd.api.types.is_extension_array_dtype(series.dtype):
         series = series.to_numpy(dtype=np.int64 if pd.api.types.is_integer_dtype(series.dtype) else np.float64)
@@ -71,7 +81,9 @@ def _encode_polars(series: Any, name: str) -> Tuple[Array, Optional[List[Hashabl
     import polars as pl
 
     if series.dtype.is_numeric():
-        return series.to_numpy(), None
+        # NumPy has neither decimals nor integers of 128 bits.
+        is_native = not series.dtype.is_decimal() and series.dtype not in (pl.Int128, getattr(pl, "UInt128", pl.Int128))
+        return (series if is_native else series.cast(pl.Float64)).to_numpy(), None
     if series.dtype == pl.Categorical:
         series = series.cast(pl.String)
     if series.dtype == pl.Enum:

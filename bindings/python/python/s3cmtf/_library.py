@@ -1,6 +1,7 @@
 """The shared library: loading, calls, handles, cancellation and forks."""
 
 import importlib
+import operator
 import os
 import threading
 from typing import Any, Callable, List, Optional, Set, TypeVar, Union
@@ -132,7 +133,17 @@ def struct(name: str, **fields: Any) -> Any:
             setattr(result, field, value)
         except OverflowError as failure:
             raise ArgumentError(f"{field} is {value}: {failure}") from None
+        except TypeError as failure:
+            raise TypeError(f"{field} is {value!r}: {failure}") from None
     return result
+
+
+def whole(value: Any, name: str) -> int:
+    """Returns a whole number; TypeError for anything else."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; a whole number is expected") from None
 
 
 def string(function: Any, *arguments: Any) -> str:
@@ -154,6 +165,8 @@ def path_bytes(path: PathLike) -> Any:
 
 def utf8(value: str) -> Any:
     """Returns a string as a C string."""
+    if not isinstance(value, str):
+        raise TypeError(f"a string is expected, not {value!r}")
     if "\0" in value:
         raise ValueError("a string cannot contain NUL")
     return ffi.new("char[]", value.encode())

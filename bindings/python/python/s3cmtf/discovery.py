@@ -12,7 +12,7 @@ from ._library import Handle, call, create, ffi, interruptible, lib, struct
 from ._tables import Table, html_table, text_table
 from .errors import ArgumentError
 from .labels import Labels
-from .matrix import Matrix, aligned_rows
+from .matrix import label_matrix
 
 _ENDS = (("largest", lib.S3CMTF_LARGEST), ("smallest", lib.S3CMTF_SMALLEST))
 
@@ -197,7 +197,7 @@ class Discovery(ModelBase):
         k: Optional[int] = None,
         *,
         max_k: int = 0,
-        matrices: Sequence[Any] = (),
+        matrices: Any = (),
         restarts: int = 0,
         references: int = 0,
         curve_rows: int = 0,
@@ -211,7 +211,8 @@ class Discovery(ModelBase):
         """Clusters the rows of a mode by k-means.
 
         k: the number of clusters; None: chosen by the gap statistic, up to max_k (0: 20).
-        matrices: matrices whose columns label clusters, as for Matrix; rows with labels are matched with those of the mode.
+        matrices: matrices whose columns label clusters, one or a list, as for Matrix; rows with labels are matched with those
+            of the mode, and rows that the model does not have are left out with a warning.
         restarts, references, curve_rows: effort of k-means and of the gap statistic; 0: the default.
         min_entries: the smallest number of tensor entries of a clustered row.
         space: "predictions" (distances between predictions) or "columns" (distances between factor rows).
@@ -221,8 +222,9 @@ class Discovery(ModelBase):
         if space not in spaces:
             raise ValueError(f"there is no space {space!r}; spaces are {', '.join(spaces)}")
         number = self._number(mode)
-        wrapped = [of if isinstance(of, Matrix) else Matrix(of, number, "full") for of in matrices]
-        tensors = [aligned_rows(of, self.labels[number], self._modes.title(number))[0] for of in wrapped]
+        listed = list(matrices) if isinstance(matrices, (list, tuple)) else [matrices]
+        size, title = self.shape[number], self._modes.title(number)
+        tensors = [label_matrix(of, number, self.labels[number], size, title) for of in listed]
         handles = [of._use() for of in tensors]
         pointers = ffi.new("s3cmtf_coo *[]", [of.pointer for of in handles])
         request = struct(

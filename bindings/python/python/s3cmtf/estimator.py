@@ -126,7 +126,7 @@ class S3CMTF:
         """Returns the coefficient of determination R² of the predictions."""
         predicted = self.predict(X)
         values = number_column(plain(y, "y").reshape(-1), predicted.size, "y").astype(np.float64)
-        weights = np.ones(values.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        weights = np.ones(values.size) if sample_weight is None else number_column(sample_weight, values.size, "sample_weight")
         residual = np.sum(weights * (values - predicted) ** 2)
         total = np.sum(weights * (values - np.average(values, weights=weights)) ** 2)
         return float(1 - residual / total) if total > 0 else float(residual == 0)

@@ -3,7 +3,7 @@
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Union
 
 from ._aligned import aligned_entries
 from ._library import Handle, PathLike, Running, call, create, ffi, lib, path_bytes, struct
@@ -85,6 +85,8 @@ def fit(
         if entries is not None:
             call(function, task, entries)
     if init is not None:
+        if not isinstance(init, Model):
+            raise TypeError(f"init is a Model, not {type(init).__name__}")
         modes.check(init._modes, "init")
         call(lib.s3cmtf_fit_set_init, task, init._use())
     if checkpoint is not None:
@@ -108,14 +110,23 @@ def data_and_matrices(tensor: Any, matrices: Union[Matrix, Sequence[Matrix]]) ->
         tensor = Tensor.open(tensor)
     if not isinstance(tensor, Tensor):
         raise TypeError(f"a Tensor or a path is expected, not {type(tensor).__name__}")
+    if not isinstance(matrices, (Matrix, Iterable)):
+        raise TypeError(f"matrices are a Matrix or a sequence of them, not {matrices!r}")
     return tensor, [matrices] if isinstance(matrices, Matrix) else list(matrices)
+
+
+def callback_of(progress: Any, bar: Any) -> Optional[Callable[[Any], Any]]:
+    """Returns the function that shows progress: that of a bar, or the one that is given; None if there is neither."""
+    if not isinstance(progress, bool) and progress is not None and not callable(progress):
+        raise TypeError(f"progress is True, False or a function, not {progress!r}")
+    return bar if progress is True else (progress or None)
 
 
 def _run(task: Handle, progress: Union[bool, ProgressCallback]) -> Handle:
     """Runs a fit in the background and returns the handle of its model."""
     running = ffi.new("int32_t *", 1)
     bar = FitBar() if progress is True else None
-    callback: Optional[ProgressCallback] = bar.update if bar else (progress or None)  # type: ignore[assignment]
+    callback: Optional[ProgressCallback] = callback_of(progress, bar and bar.update)
     epoch = 0
     with Running():
         call(lib.s3cmtf_fit_start, task)

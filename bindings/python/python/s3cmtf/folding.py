@@ -1,11 +1,15 @@
 """New rows without a new fit."""
 
+import warnings
 from typing import Any, List, Optional, Sequence, TypeVar, Union
+
+import numpy as np
 
 from ._base import Mode, ModelBase, thread_count
 from ._cells import Modes
 from ._library import NULL, Handle, call, ffi, interruptible, lib, struct
-from .errors import ArgumentError
+from .errors import ArgumentError, S3cmtfWarning
+from .labels import Labels
 from .matrix import Matrix, aligned_columns, aligned_rows
 from .tensor import Tensor
 
@@ -27,7 +31,8 @@ class Folding(ModelBase):
         """Returns a model that also has the rows of `mode` with entries in `tensor` or `matrices`, such as new users. Rows
         are solved by least squares with the rest of the model fixed, or sampled once per posterior sample.
 
-        tensor: all entries of the new rows. With labels, create it with like=model, so that rows keep their numbers.
+        tensor: all entries of the new rows. With labels, create it with like=model, so that rows keep their numbers. Rows of
+            other modes that the model does not have count as the mean row of their mode, with a warning.
         matrices: entries of the rows in coupled matrices of the mode, in the order of the fit; kinds are those of the fit.
         replace: replace rows of the model that have tensor entries, instead of an exception.
         """
@@ -41,10 +46,13 @@ class Folding(ModelBase):
         if tensor is not None:
             if not isinstance(tensor, Tensor):
                 raise TypeError(f"tensor is a Tensor, not {type(tensor).__name__}")
-            self._modes.check(tensor._modes, "tensor")
             entries = tensor._use()
+            if tensor.order != self.order:
+                raise ArgumentError(f"tensor has {tensor.order} modes; the model has {self.order}")
+            self._modes.check(tensor._modes, "tensor")
             given = tensor.labels[number]
             rows = given if rows is not None and given is not None and len(given) > len(rows) else rows
+            self._check_rows(tensor, number, rows)
             request.tensor = entries.pointer
             keep.append(entries)
         handles: List[Handle] = []
@@ -60,12 +68,35 @@ class Folding(ModelBase):
             request.cancel = cancel
             call(lib.s3cmtf_model_fold_in, model, number, request, out, NULL, NULL)
 
-        interruptible(work)
+        try:
+            interruptible(work)
+        except ArgumentError:
+            present = None if tensor is None or replace else np.intersect1d(tensor.indices[number], self.rows(number))
+            if present is not None and present.size:
+                where = f"row {present[0]} of {self._modes.title(number)} is in the model already"
+                raise ArgumentError(f"{where}; leave it out, or give all its entries and replace=True") from None
+            raise
         folded = type(self).__new__(type(self))
         folded._handle = Handle(out[0], lib.s3cmtf_model_free)
         labels = [rows if of == number else known for of, known in enumerate(self.labels)]
         folded._modes, folded._columns = Modes(tuple(labels), self.modes), self._columns
         return folded
+
+    def _check_rows(self, tensor: Tensor, new: int, rows: Optional[Labels]) -> None:
+        """Raises an exception for new rows of a mode with labels `rows` that have no label. Issues a warning for rows of other
+        modes that the model does not have."""
+        if not tensor.nnz:
+            raise ArgumentError("tensor has no entries; give all entries of the new rows")
+        for mode, (found, size) in enumerate(zip(tensor.indices, self.shape)):
+            title = self._modes.title(mode)
+            if mode != new:
+                count = int((found >= size).sum())
+                if count:
+                    noun = "1 entry" if count == 1 else f"{count} entries"
+                    message = f"in {noun} of tensor the row of {title} is not in the model and counts as the mean row"
+                    warnings.warn(message, S3cmtfWarning, stacklevel=3)
+            elif rows is not None and found.max() >= max(size, len(rows)):
+                raise ArgumentError(f"row {found.max()} of {title} has no label, but the rows of the model have; give labels")
 
     def _matrix_numbers(self, mode: int, count: int) -> List[int]:
         """Returns the numbers of the first coupled matrices of a mode."""

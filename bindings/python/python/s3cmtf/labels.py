@@ -5,7 +5,7 @@ from typing import Any, Dict, Hashable, Iterable, Iterator, List, Optional, Tupl
 
 import numpy as np
 
-from ._arrays import Array, plain
+from ._arrays import Array, is_missing, missing, plain
 from .errors import ArgumentError
 
 
@@ -49,7 +49,10 @@ class Labels:
     def find(self, label: Any) -> Optional[int]:
         """Returns the row of a label, by value or else by its text; None if there is none. (Labels that were read from a
         file are strings, whatever they were before.)"""
-        row = self._rows.get(label)
+        try:
+            row = self._rows.get(label)
+        except TypeError:
+            raise ArgumentError(f"{label!r} is not a label") from None
         return self._rows.get(str(label)) if row is None else row
 
     def index(self, label: Any) -> int:
@@ -96,16 +99,17 @@ def encode(column: Any, name: str) -> Tuple[Array, Optional[List[Hashable]]]:
             raise missing(name, np.isnat(array))
         distinct, codes = np.unique(array, return_inverse=True)
         return codes.reshape(-1), list(distinct)
-    is_missing = np.fromiter((value is None or value != value for value in array.tolist()), bool, array.size)
-    if is_missing.any():
-        raise missing(name, is_missing)
+    absent = is_missing(array)
+    if absent.any():
+        raise missing(name, absent)
     rows: Dict[Hashable, int] = {}
-    codes = np.fromiter((rows.setdefault(value, len(rows)) for value in array.tolist()), np.uint32, array.size)
+    try:
+        codes = np.fromiter((rows.setdefault(value, len(rows)) for value in array.tolist()), np.uint32, array.size)
+    except TypeError as failure:
+        raise no_labels(name, failure) from None
     return codes, list(rows)
 
 
-def missing(name: str, is_missing: Array) -> ArgumentError:
-    """Returns the exception for missing labels."""
-    count, first = int(is_missing.sum()), int(np.argmax(is_missing))
-    noun = "a missing value" if count == 1 else f"{count} missing values, the first"
-    return ArgumentError(f"{name} has {noun} at position {first}; remove such rows first")
+def no_labels(name: str, failure: TypeError) -> ArgumentError:
+    """Returns the exception for objects that cannot be labels."""
+    return ArgumentError(f"{name} has objects that cannot be labels ({failure}); labels are strings, numbers or times")

@@ -120,15 +120,52 @@ def new_problem(tensor: Tensor, matrices: Sequence[Matrix]) -> Tuple[Handle, Mod
         aligned, rows = aligned_rows(matrix, labels[mode], modes.title(mode))
         labels[mode] = rows
         if not tensor._is_sized:
-            sizes[mode] = max(sizes[mode], aligned.shape[0], len(rows) if rows else 0)
+            sides = aligned.shape if matrix.kind == "graph" else aligned.shape[:1]
+            sizes[mode] = max(sizes[mode], *sides, len(rows) if rows else 0)
         coupled.append((mode, aligned, matrix))
     modes = Modes(tuple(labels), modes.names)
+    coupled = [(mode, _sized(of, sizes[mode], matrix.kind, modes.title(mode)), matrix) for mode, of, matrix in coupled]
     entries = tensor._resized(sizes)
     handle = entries._use()
     problem = create("problem", lib.s3cmtf_problem_new, handle, keep=(handle, [of._use() for _, of, _ in coupled]))
     for mode, aligned, matrix in coupled:
         call(lib.s3cmtf_problem_add_matrix, problem, mode, aligned._use(), matrix.coupling())
     return problem, modes, sizes, [aligned.labels[1] for _, aligned, _ in coupled]
+
+
+def _sized(matrix: Tensor, size: int, kind: str, title: str) -> Tensor:
+    """Returns a matrix with one row, or of a graph one row and column, for each row of the mode, which has `size` rows."""
+    columns = size if kind == "graph" else matrix.shape[1]
+    if matrix.shape == (size, columns):
+        return matrix
+    if kind == "graph" and matrix._is_sized and matrix.shape[0] != matrix.shape[1]:
+        raise ArgumentError(f"a graph is a square matrix; this is {matrix.shape[0]} x {matrix.shape[1]}")
+    if matrix._is_sized or matrix.shape[0] > size:
+        raise ArgumentError(
+            f"a matrix has {matrix.shape[0]} rows, but {title} has {size}; give it a row for each row of the mode, or labels"
+        )
+    return matrix._resized((size, columns))
+
+
+def label_matrix(data: Any, mode: int, rows: Optional[Labels], size: int, title: str) -> Tensor:
+    """Returns a matrix that labels the rows of a mode of a model. Rows whose labels the model does not have are left out, with a
+    warning at the caller of a method."""
+    matrix = data if isinstance(data, Matrix) else Matrix(data, mode, "full")
+    aligned, _ = aligned_rows(matrix, rows, title)
+    if matrix.tensor.labels[0] is not None and rows is not None:
+        is_known = aligned.indices[0] < min(size, len(rows))
+        given = len(matrix.tensor.labels[0])
+        unknown = [label for label in matrix.tensor.labels[0] if label not in rows]
+        if unknown:
+            examples = ", ".join(map(repr, unknown[:3]))
+            if not is_known.any():
+                raise ArgumentError(f"none of the {given} rows of a matrix occur in {title}; they are such as {examples}")
+            message = f"{len(unknown)} of the {given} rows of a matrix are not in {title} and are left out, such as {examples}"
+            warnings.warn(message, S3cmtfWarning, stacklevel=4)
+        listed = tuple(of[is_known] for of in aligned.indices)
+        shape = (size, aligned.shape[1])
+        aligned = Tensor._of(Tensor(listed, aligned.values[is_known], shape=shape)._use(), Modes((None, aligned.labels[1]), None))
+    return _sized(aligned, size, "full", title)
 
 
 def _warn_unmatched(matrix: Matrix, rows: Optional[Labels], title: str) -> None:

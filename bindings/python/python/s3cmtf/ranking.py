@@ -8,7 +8,7 @@ import numpy as np
 from ._arrays import Array, Indices, index_column, output
 from ._base import Mode, ModelBase, thread_count
 from ._cells import row_number
-from ._library import call, ffi, interruptible, lib, struct
+from ._library import call, ffi, interruptible, lib, struct, whole
 from ._tables import html_table
 from .errors import ArgumentError
 from .tensor import Tensor
@@ -92,7 +92,7 @@ class Rankings(ModelBase):
 
         given: the row of other modes, by mode: {"user": 17} for one list, {"user": [17, 18]} for several. Modes that are not
             given are averaged over.
-        top: the length of each list.
+        top: the length of each list, at most the size of the mode.
         exclude: entries; rows that have one with the query's row of `exclude_mode` (by default the first mode of `given`) are
             left out.
         candidates: the only rows to rank. exclude_rows: rows to leave out.
@@ -111,7 +111,8 @@ class Rankings(ModelBase):
         count = lengths.pop()
         columns = [np.resize(rows[of], count) if of in rows else None for of in range(self.order)]
         indices = Indices(columns)
-        request = struct("recommend_request", mode=target, top=_length(top), threads=thread_count(threads))
+        top = min(_length(top), self.shape[target])
+        request = struct("recommend_request", mode=target, top=top, threads=thread_count(threads))
         indices.fill(request.queries)
         keep = [indices, *(self._row_list(request, name, of, target) for name, of in _lists(candidates, exclude_rows))]
         request.quantile = _quantile(quantile)
@@ -131,7 +132,8 @@ class Rankings(ModelBase):
         `rows` is one row or several, by number or label."""
         target = self._number(mode)
         array = self._rows(target, rows)
-        request = struct("similar_request", mode=target, top=_length(top), threads=thread_count(threads))
+        top = min(_length(top), self.shape[target])
+        request = struct("similar_request", mode=target, top=top, threads=thread_count(threads))
         request.rows, request.row_count = output(array, "uint64_t"), array.size
         is_single = np.ndim(rows) == 0 or isinstance(rows, str)
         with self._rows_explained({target: array}):
@@ -153,8 +155,11 @@ class Rankings(ModelBase):
         `mode` that the user has no entry with in `train`. Test entries of at least the value `relevant` are relevant;
         None: all."""
         request = struct("ranking_request", mode=self._number(mode), user_mode=self._number(user_mode))
-        request.length, request.threads, request.quantile = _length(length), thread_count(threads), _quantile(quantile)
+        request.length = min(_length(length), self.shape[request.mode])
+        request.threads, request.quantile = thread_count(threads), _quantile(quantile)
         if relevant is not None:
+            if relevant != relevant:
+                raise ArgumentError("relevant is NaN; it must be a number")
             request.min_relevant_value, request.has_min_relevant_value = relevant, 1
         scores, model = struct("ranking"), self._use()
         entries = (self._entries(test, "test"), self._entries(train, "train"))
@@ -171,6 +176,8 @@ class Rankings(ModelBase):
         labels, title = self.labels[mode], self._modes.title(mode)
         if isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu":
             return index_column(rows, f"the rows of {title}").astype(np.uint64)
+        if np.ndim(rows) > 1:
+            raise ArgumentError(f"the rows of {title} have {np.ndim(rows)} dimensions; give one row, or a list of rows")
         listed = [rows] if isinstance(rows, str) or np.ndim(rows) == 0 else list(rows)
         return np.array([row_number(row, labels, title) for row in listed], np.uint64)
 
@@ -199,7 +206,7 @@ class Rankings(ModelBase):
 
 
 def _length(top: int) -> int:
-    if not 1 <= top < 2**31:
+    if whole(top, "the length of a list") < 1:
         raise ArgumentError(f"the length of a list is {top}; it must be at least 1")
     return top
 

@@ -11,7 +11,7 @@ from . import _text
 from ._arrays import MAX_DIM, MAX_ORDER, Array, Indices, address, number_column, number_type, stored_column, view
 from ._cells import HasModes, Modes, encode_columns, frame_columns
 from ._frames import column, column_names, is_frame, numbers
-from ._library import NULL, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, struct
+from ._library import NULL, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, struct, whole
 from ._names import labels_files, written
 from ._tables import html_table
 from .errors import ArgumentError, exception
@@ -406,6 +406,8 @@ def _labels(labels: Iterable[Any]) -> Labels:
 
 def _sizes(columns: Sequence[Array], modes: Modes, shape: Optional[Sequence[int]]) -> List[int]:
     """Returns the sizes of modes: those given, or large enough for the indices and the labels."""
+    if shape is not None and (np.ndim(shape) != 1 or isinstance(shape, str)):
+        raise TypeError(f"shape is a sequence of sizes, one per mode, not {shape!r}")
     if shape is not None and len(shape) != len(columns):
         raise ArgumentError(f"shape has {len(shape)} sizes for {len(columns)} modes")
     sizes = []
@@ -413,7 +415,7 @@ def _sizes(columns: Sequence[Array], modes: Modes, shape: Optional[Sequence[int]
         if shape is None:
             size = max(int(of.max()) + 1 if of.size else 1, len(labels) if labels else 1)
         else:
-            size = int(shape[mode])
+            size = whole(shape[mode], f"the size of {modes.title(mode)}")
         if not 0 < size <= MAX_DIM:
             raise ArgumentError(f"the size of {modes.title(mode)} is {size}; it must be 1 to {MAX_DIM}")
         if shape is not None and of.size and of.max() >= size:

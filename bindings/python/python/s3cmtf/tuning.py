@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._aligned import aligned_entries
-from ._library import NULL, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, string, struct, text, utf8
+from ._library import NULL, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, string, struct, text, utf8, whole
 from ._progress import FitBar
 from ._tables import html_table, text_table
 from ._text import require_file
 from .errors import ArgumentError
-from .fitting import data_and_matrices
+from .fitting import callback_of, data_and_matrices
 from .matrix import Matrix, new_problem
 from .options import new_options, option_text, read_options
 from .tensor import Tensor
@@ -102,7 +102,7 @@ def tune(
     Ctrl-C ends the search and raises KeyboardInterrupt.
     """
     for name, number in (("trials", trials), ("rungs", rungs)):
-        if number < 1:
+        if whole(number, name) < 1:
             raise ArgumentError(f"{name} is {number}; it must be at least 1")
     if not 0 < valid_fraction < 1:
         raise ArgumentError(f"valid_fraction is {valid_fraction}; it must be above 0 and below 1")
@@ -115,6 +115,8 @@ def tune(
         request.valid = held_out.pointer
     arguments = (problem, new_options(preset, options), request)
     search = create("tune", lib.s3cmtf_tune_new, *arguments, keep=(problem, held_out))
+    if not isinstance(ranges, (Mapping, type(None))):
+        raise TypeError(f"ranges is a mapping from options to values, such as {{'rank': [8, 16]}}, not {type(ranges).__name__}")
     for name, values in (ranges or {}).items():
         call(lib.s3cmtf_tune_set_range, search, utf8(name), utf8(option_text(values)))
     if checkpoint is not None:
@@ -130,7 +132,7 @@ def tune(
 
 def _run(search: Handle, progress: Union[bool, Callable[[TuneProgress], Any]]) -> None:
     bar = FitBar("trial") if progress is True else None
-    shown: Optional[Callable[[TuneProgress], Any]] = bar.update_trial if bar else (progress or None)  # type: ignore[assignment]
+    shown: Optional[Callable[[TuneProgress], Any]] = callback_of(progress, bar and bar.update_trial)
     reports: "queue.SimpleQueue[TuneProgress]" = queue.SimpleQueue()
 
     # Runs on the thread of the search: only copies.
