@@ -18,6 +18,9 @@ const SEARCH_PART: f64 = 0.6;
 /// The number of trials of a search, if there is time for as many.
 const TRIALS: usize = 9;
 
+/// Penalties that are searched for methods with the paper's settings, which have one penalty for all of them.
+const PENALTIES: &str = "0.01..30";
+
 /// Measures some methods on some data sets. `sals` measures with the same keys, so that nothing is measured twice.
 pub(super) fn measure(
     session: &mut Session<'_>,
@@ -66,6 +69,9 @@ fn tune_and_fit(
     let mut search = vec!["tune".to_string()];
     search.extend(data.clone());
     search.extend(options.clone());
+    if method.has_paper_preset {
+        search.extend(["--lambda-reg".into(), PENALTIES.into()]);
+    }
     let threads = session.threads();
     for (name, value) in [
         ("--trials", TRIALS.to_string()),

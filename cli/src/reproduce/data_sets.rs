@@ -8,6 +8,7 @@ use s3cmtf::{Error, Result};
 use serde_json::Value;
 
 use super::budget::Budget;
+use super::chart::short_number;
 use super::child;
 use super::session::Session;
 use crate::output::format_integer;
@@ -99,8 +100,8 @@ fn plant(session: &mut Session<'_>, like: &str, budget: Budget) -> Result<DataSe
     session.store.head.insert(slot, scale.into());
     let entries = generated.train.1.count + generated.test.as_ref().map_or(0, |t| t.1.count);
     session.store.note(format!(
-        "{like}: planted data of its shape at {:.3} times its scale, {} of {} entries",
-        scale,
+        "{like}: planted data of its shape at {} times its scale, {} of {} entries",
+        short_number(scale),
         format_integer(entries),
         format_integer(full.entries)
     ));
