@@ -43,13 +43,14 @@ impl Entries {
     }
 }
 
-const ALGORITHMS: [Algorithm; 6] = [
+const ALGORITHMS: [Algorithm; 7] = [
     Algorithm::Blocked,
     Algorithm::Opt,
     Algorithm::Naive,
     Algorithm::Als,
     Algorithm::Gibbs,
     Algorithm::Sals,
+    Algorithm::CmtfOpt,
 ];
 
 /// Returns the model with a full core, if the algorithm has one.

@@ -24,7 +24,8 @@
 //! - Lock-free updates: `hogwild_update` for tensor entries, `hogwild_pairs` for matrix entries and graph edges. Both walk
 //!   through entries with `hogwild_walk`.
 //! - Row ownership: `row_partition`, `exclusive_rows`, `exclusive_cells`; [`hogwild_rows`] and `row_cache` for lock-free rows.
-//! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `residual_update`, `cholesky`, `fiber_sums`, `mode_product`, `hollow_gram`.
+//! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `residual_update`, `residual_products`, `cholesky`, `fiber_sums`, `mode_product`, `hollow_gram`.
+//! - Long vectors of parameters: `vector_sums`.
 //! - Merges of replicas: `decayed_sum`, `mode_product`.
 //! - `nearest` finds nearest rows; `flops_probe` measures the machine's peak.
 //!
@@ -91,6 +92,7 @@ mod partials;
 mod per_entry;
 mod predict_batches;
 pub mod reference;
+mod residual_products;
 mod residual_sums;
 mod residual_update;
 mod row_cache;
@@ -99,6 +101,7 @@ mod row_moments;
 mod row_partition;
 mod row_sizes;
 mod tensor_kernel;
+mod vector_sums;
 
 pub(crate) use batch_job::{MAX_BATCH_LEN, Regularizer};
 pub(crate) use block_core_layout::CoreLayout;
@@ -137,3 +140,4 @@ pub(crate) use row_partition::RowPartition;
 pub(crate) use row_sizes::row_sizes;
 pub use tensor_kernel::{Method, TensorKernel};
 pub(crate) use tensor_kernel::{add_outer, weighted_sum};
+pub(crate) use vector_sums::{add_scaled, inner_products};

@@ -250,7 +250,10 @@ impl Partials<'_> {
 
     /// Divides a range of entries into parts short enough to poll for a cancellation between them. Parts of several batches
     /// are whole batches.
-    fn parts_between_polls(&self, entries: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn parts_between_polls(
+        &self,
+        entries: Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> {
         let cost = self.operations_per_entry();
         let len = match steps_per_poll(cost) {
             few @ ..BATCH_ENTRIES => few,

@@ -1,4 +1,4 @@
-//! The mean row of every mode, which stands for rows without entries.
+//! The mean row of every mode, which stands for rows without entries: 0 where cells without an entry are 0.
 
 use std::ops::Range;
 
@@ -31,11 +31,12 @@ impl Model {
         &mut self,
         map: impl Fn(usize, &(dyn Fn(usize) -> Sums + Sync)) -> Result<Vec<Sums>>,
     ) -> Result<()> {
+        let is_zero_filled = self.options.is_zero_filled();
         for mode in &mut self.modes {
             let (n, stride, rank) = (mode.rows.len(), mode.factor.stride(), mode.factor.rank());
             let total = mode.total_weight();
             let mut mean = vec![[0.0; LANES]; stride / LANES];
-            if total > 0.0 {
+            if total > 0.0 && !is_zero_filled {
                 let sum = |c: usize| {
                     let rows = c * CHUNK_ROWS..((c + 1) * CHUNK_ROWS).min(n);
                     weighted_sum(mode, rows, total)

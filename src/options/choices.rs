@@ -20,18 +20,21 @@ pub enum Algorithm {
     /// SALS-single (Shin, Sael and Kang, TKDE 2017): least squares for a block of columns of one row at a time, CP without
     /// matrices.
     Sals,
+    /// CMTF-OPT (Acar, Kolda and Dunlavy, 2011): all parameters at once by L-BFGS, CP.
+    CmtfOpt,
 }
 
 impl Algorithm {
-    /// Returns whether each row is computed from all its entries (`als`, `gibbs`, `sals`), instead of by SGD updates.
+    /// Returns whether each row is updated from all its entries at once (`als`, `gibbs`, `sals`, `cmtf-opt`), instead of by
+    /// SGD.
     pub fn is_rowwise(self) -> bool {
-        matches!(self, Algorithm::Als | Algorithm::Gibbs | Algorithm::Sals)
+        !matches!(self, Algorithm::Blocked | Algorithm::Opt | Algorithm::Naive)
     }
 
     /// Returns the only kind of model that the algorithm fits; `None` if it fits all.
     pub fn only_model(self) -> Option<ModelKind> {
         match self {
-            Algorithm::Sals => Some(ModelKind::Cp),
+            Algorithm::Sals | Algorithm::CmtfOpt => Some(ModelKind::Cp),
             _ => None,
         }
     }
@@ -112,6 +115,15 @@ pub enum LikelihoodChoice {
     Probit,
 }
 
+/// The cells of the tensor and of observed matrices without an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unobserved {
+    /// Unknown: the objective is a sum over the observed entries.
+    Unknown,
+    /// 0: the objective is a sum over all cells of the rows that occur. Observed matrices are full.
+    Zeros,
+}
+
 /// The instruction set of the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelChoice {
@@ -175,11 +187,12 @@ macro_rules! choices {
     };
 }
 
-choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs", Sals = "sals");
+choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs", Sals = "sals", CmtfOpt = "cmtf-opt");
 choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
 choices!(Initialization, INITIALIZATIONS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Paper = "paper", Normal = "normal");
 choices!(LearningRateSchedule, SCHEDULES: Inverse = "inverse", Square = "square");
 choices!(PenaltyScaling, PENALTY_SCALINGS: Constant = "row", SqrtCount = "root", Count = "entry");
 choices!(LikelihoodChoice, LIKELIHOODS: Auto = "auto", Gaussian = "gaussian", Probit = "probit");
+choices!(Unobserved, UNOBSERVED: Unknown = "unknown", Zeros = "zeros");
 choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");

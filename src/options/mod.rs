@@ -21,7 +21,7 @@ mod value;
 
 pub use choices::{
     Algorithm, Initialization, KernelChoice, LearningRateSchedule, LikelihoodChoice, ModelKind,
-    Penalty, PenaltyScaling,
+    Penalty, PenaltyScaling, Unobserved,
 };
 pub use presets::PRESETS;
 pub use table::{OPTION_TABLE, OptionInfo, Options};

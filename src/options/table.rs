@@ -3,7 +3,7 @@
 use super::choices::{
     ALGORITHMS, Algorithm, INITIALIZATIONS, Initialization, KERNELS, KernelChoice, LIKELIHOODS,
     LearningRateSchedule, LikelihoodChoice, MODELS, ModelKind, PENALTIES, PENALTY_SCALINGS,
-    Penalty, PenaltyScaling, SCHEDULES,
+    Penalty, PenaltyScaling, SCHEDULES, UNOBSERVED, Unobserved,
 };
 use super::value::{OptionKind, OptionValue};
 use crate::error::{Error, Result};
@@ -35,6 +35,7 @@ const ALL: &[Algorithm] = &[
     Algorithm::Als,
     Algorithm::Gibbs,
     Algorithm::Sals,
+    Algorithm::CmtfOpt,
 ];
 /// The algorithms with a learning rate.
 const SGD: &[Algorithm] = &[Algorithm::Blocked, Algorithm::Opt, Algorithm::Naive];
@@ -45,6 +46,7 @@ const NOT_GIBBS: &[Algorithm] = &[
     Algorithm::Naive,
     Algorithm::Als,
     Algorithm::Sals,
+    Algorithm::CmtfOpt,
 ];
 /// The algorithms that minimize the objective of every model.
 const SGD_AND_ALS: &[Algorithm] = &[
@@ -60,8 +62,10 @@ const COUPLED: &[Algorithm] = &[
     Algorithm::Naive,
     Algorithm::Als,
     Algorithm::Gibbs,
+    Algorithm::CmtfOpt,
 ];
 const SALS: &[Algorithm] = &[Algorithm::Sals];
+const CMTF_OPT: &[Algorithm] = &[Algorithm::CmtfOpt];
 const GIBBS: &[Algorithm] = &[Algorithm::Gibbs];
 
 /// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, algorithms, help;`.
@@ -130,7 +134,7 @@ macro_rules! options {
 
 options! {
     algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked", ALL,
-        "Algorithm: blocked (parallel SGD), gibbs (slower, usually more accurate) or als; of the paper: opt, naive, sals";
+        "Algorithm: blocked (parallel SGD), gibbs (slower, usually more accurate) or als; of the paper: opt, naive, sals, cmtf-opt";
     model: ModelKind, OptionKind::Choice(MODELS), "auto", ALL,
         "Core tensor: tucker, cp, or auto (cp if rank is auto)";
     rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL,
@@ -197,9 +201,23 @@ options! {
         "Columns that sals updates together";
     inner_epochs: u64, OptionKind::Integer(1, 1000), "1", SALS,
         "Updates of each such subset of columns per epoch (sals)";
+    unobserved: Unobserved, OptionKind::Choice(UNOBSERVED), "unknown", CMTF_OPT,
+        "Cells without an entry: unknown or zeros (cmtf-opt)";
 }
 
 impl Options {
+    /// Returns whether cells of the tensor and of observed matrices without an entry are 0, instead of unknown. There are then
+    /// neither mean nor biases, and predictions for rows without entries are 0.
+    pub fn is_zero_filled(&self) -> bool {
+        self.algorithm == Algorithm::CmtfOpt && self.unobserved == Unobserved::Zeros
+    }
+
+    /// Returns whether a mean and biases can be subtracted from the values: not if they must stay non-negative, nor where cells
+    /// without an entry are 0.
+    pub(crate) fn allows_baseline(&self) -> bool {
+        !self.nonneg && !self.is_zero_filled()
+    }
+
     /// Returns the penalty on the biases of mode `n`.
     pub(crate) fn bias_penalty(&self, n: usize) -> f64 {
         let per_mode = &self.lambda_bias;

@@ -106,7 +106,8 @@ impl<'a> Problem<'a> {
     }
 
     /// Returns the problem with these kinds of matrices, in which matrices of weight 0 have no entries, rows or columns, so
-    /// that it is fitted as if it did not have them; `None` if that changes nothing.
+    /// that it is fitted as if it did not have them; `None` if that changes nothing. Observed matrices are full if cells
+    /// without an entry are 0.
     pub(crate) fn with_matrices(
         &self,
         kinds: &[MatrixKind],
@@ -114,10 +115,15 @@ impl<'a> Problem<'a> {
         monitor: &dyn Monitor,
     ) -> Result<Option<Problem<'a>>> {
         let weights = self.matrix_weights(options);
+        let fitted_kind = |kind: &MatrixKind| match kind {
+            MatrixKind::Observed if options.is_zero_filled() => MatrixKind::Full,
+            kind => *kind,
+        };
+        let kinds: Vec<MatrixKind> = kinds.iter().map(fitted_kind).collect();
         let is_other = |((m, &kind), &weight): ((&CoupledMatrix<'_>, &MatrixKind), &f64)| {
             m.kind != kind || (weight == 0.0 && !m.entries.is_empty())
         };
-        let matrices = || self.matrices.iter().zip(kinds).zip(&weights);
+        let matrices = || self.matrices.iter().zip(&kinds).zip(&weights);
         if !matrices().any(is_other) {
             return Ok(None);
         }

@@ -1,6 +1,7 @@
 //! The choice of the algorithm: the one place that names all implementations of [`Algorithm`].
 
 use super::algorithm::{Algorithm, FitContext, InitialState};
+use super::cmtf_opt::{self, CmtfOptSolver};
 use super::entry_layout::EntryLayout;
 use super::rowwise::RowwiseSolver;
 use super::sals::{self, SalsSolver};
@@ -19,6 +20,7 @@ pub(super) enum AlgorithmPlan {
     Hogwild,
     Rowwise,
     Sals,
+    CmtfOpt,
 }
 
 impl AlgorithmPlan {
@@ -35,6 +37,7 @@ impl AlgorithmPlan {
             options::Algorithm::Opt | options::Algorithm::Naive => AlgorithmPlan::Hogwild,
             options::Algorithm::Als | options::Algorithm::Gibbs => AlgorithmPlan::Rowwise,
             options::Algorithm::Sals => AlgorithmPlan::Sals,
+            options::Algorithm::CmtfOpt => AlgorithmPlan::CmtfOpt,
         }
     }
 
@@ -43,7 +46,9 @@ impl AlgorithmPlan {
         match self {
             AlgorithmPlan::Blocked(plan) => EntryLayout::Blocked(plan.partition()),
             AlgorithmPlan::Hogwild => EntryLayout::Shuffled,
-            AlgorithmPlan::Rowwise | AlgorithmPlan::Sals => EntryLayout::InOrder,
+            AlgorithmPlan::Rowwise | AlgorithmPlan::Sals | AlgorithmPlan::CmtfOpt => {
+                EntryLayout::InOrder
+            }
         }
     }
 
@@ -67,6 +72,7 @@ impl AlgorithmPlan {
             AlgorithmPlan::Hogwild => Box::new(HogwildSgd),
             AlgorithmPlan::Rowwise => Box::new(RowwiseSolver::new(model, context, state)?),
             AlgorithmPlan::Sals => Box::new(SalsSolver::new(model, context, state)?),
+            AlgorithmPlan::CmtfOpt => Box::new(CmtfOptSolver::new(model, context, state)?),
         })
     }
 }
@@ -76,6 +82,7 @@ pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<
     check_model(options, options.model)?;
     match options.algorithm {
         options::Algorithm::Sals => sals::check_support(problem, options),
+        options::Algorithm::CmtfOpt => cmtf_opt::check_support(problem, options),
         _ => Ok(()),
     }
 }

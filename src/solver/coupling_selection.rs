@@ -70,6 +70,8 @@ impl Couplings {
 
 /// Selects the couplings. Returns `None` if nothing is open, or if there is too little data or time to compare.
 ///
+/// Where cells without an entry are 0, held-out entries are no measure of the fit, so nothing is selected.
+///
 /// `gibbs` samples the noise of each matrix, which limits the influence of unrelated ones, so all its weights are 1. Only kinds
 /// are selected for it, by fits of `blocked`.
 pub(super) fn select_couplings(
@@ -78,6 +80,9 @@ pub(super) fn select_couplings(
     input: &FitInput<'_>,
     monitor: &FitMonitor<'_>,
 ) -> Result<Option<Couplings>> {
+    if options.is_zero_filled() {
+        return Ok(None);
+    }
     let is_gibbs = options.algorithm == Algorithm::Gibbs;
     let matrices = problem.matrices().iter().enumerate();
     let open = matrices.filter(|(_, m)| {

@@ -6,7 +6,7 @@ use super::driver::{Clock, Fit, FitMonitor, FitState};
 use super::holdout_split::HoldoutSplit;
 use super::hyperparameters::resolve_options;
 use super::input::{FitInput, FitSummary};
-use super::observer::{Event, Observer};
+use super::observer::{Event, Observer, Selection};
 use super::resume::{Progress, resumed_options};
 use crate::error::{Error, Result};
 use crate::model::{FitRecord, Model, check_target, load_checkpoint};
@@ -81,6 +81,9 @@ fn fit_with_monitor(
             }
         }
         None => {
+            if options.is_zero_filled() {
+                report_zero_filled(problem, &mut state.record, observer);
+            }
             if let Some(selected) = select_couplings(problem, &options, input, monitor)? {
                 selected.report(problem, &mut state.record, observer);
                 selected_matrices = selected.numbers().collect();
@@ -227,6 +230,16 @@ fn check_split(problem: &Problem<'_>, options: &Options) -> Result<()> {
              smaller fraction"
         )
     }))
+}
+
+/// Records that the unlisted cells of observed matrices are taken as 0.
+fn report_zero_filled(problem: &Problem<'_>, record: &mut FitRecord, observer: &mut dyn Observer) {
+    let matrices = problem.matrices().iter();
+    for matrix in matrices.filter(|m| m.kind == MatrixKind::Observed) {
+        let what = format!("matrix {}", matrix.entries.name());
+        let text = "full (cells without an entry are 0)".to_string();
+        Selection::new(&what, text).report(record, 0, observer);
+    }
 }
 
 /// Warns of an observed matrix whose entries all have the same value.

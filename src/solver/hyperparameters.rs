@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernel::CoreKind;
 use crate::model::Model;
 use crate::options::{
-    Algorithm, Initialization, LikelihoodChoice, ModelKind, Options, PenaltyScaling,
+    Algorithm, Initialization, LikelihoodChoice, ModelKind, Options, PenaltyScaling, Unobserved,
 };
 use crate::problem::Problem;
 use crate::progress::Monitor;
@@ -62,7 +62,9 @@ pub(super) fn resolve_options(
     monitor: &FitMonitor<'_>,
 ) -> Result<ResolvedOptions> {
     let mut o = options.clone();
-    o.clip.get_or_insert(problem.is_bounded());
+    // 0 is outside the range of most bounded scales.
+    o.clip
+        .get_or_insert(problem.is_bounded() && !o.is_zero_filled());
     if o.likelihood == LikelihoodChoice::Probit && o.algorithm != Algorithm::Gibbs {
         return Err(Error::argument(format!(
             "likelihood = probit: {} minimizes squared errors; only the algorithm gibbs has likelihoods",
@@ -81,6 +83,9 @@ pub(super) fn resolve_options(
     if o.start == Initialization::Auto {
         o.start = if o.nonneg {
             Initialization::Paper
+        } else if o.is_zero_filled() {
+            // Drawn starting values fit the observed entries alone.
+            Initialization::Normal
         } else {
             Initialization::Gibbs
         };
@@ -223,6 +228,17 @@ fn shape_selections(
     init: Option<&Model>,
 ) -> Vec<Selection> {
     let mut selections = Vec::new();
+    if options.algorithm == Algorithm::CmtfOpt {
+        let text = match options.unobserved {
+            Unobserved::Unknown => "unknown (the loss is a sum over the observed entries)",
+            Unobserved::Zeros => "zeros (the loss is a sum over all cells)",
+        };
+        selections.push(Selection::new("unobserved cells", text.into()));
+    }
+    if options.is_zero_filled() && (options.mean || options.biases) {
+        let text = "none (cells without an entry are 0)".into();
+        selections.push(Selection::new("mean and biases", text));
+    }
     if init.is_some() {
         return selections;
     }

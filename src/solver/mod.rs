@@ -5,7 +5,8 @@
 //!
 //! Open `fit.rs` first. It resolves the options (`hyperparameters`) and the starting values (`gibbs_init`), then runs the
 //! `driver`: one loop over epochs for every algorithm. `algorithm` is the interface that an algorithm implements,
-//! `algorithm_factory` chooses one: `sgd::blocked`, `sgd::hogwild`, `rowwise` (`als` and `gibbs`) or `sals`. All of them work on
+//! `algorithm_factory` chooses one: `sgd::blocked`, `sgd::hogwild`, `rowwise` (`als` and `gibbs`), `sals` or
+//! `cmtf_opt`. All of them work on
 //! `data`, a copy of the entries after `standardization`. `tune` searches for options with many fits; `fold_in` adds rows to
 //! a fitted model.
 
@@ -15,6 +16,7 @@ mod bias_entries;
 mod bias_update;
 mod biases;
 mod chunked_sum;
+mod cmtf_opt;
 mod coupling_selection;
 mod cp_to_tucker;
 mod data;

@@ -187,12 +187,13 @@ const CHANGEABLE_OPTIONS: [&str; 7] = [
 
 /// Options that checkpoints of earlier versions lack and whose defaults mean what those versions did. Later options that
 /// alter the course of a fit do not belong here.
-const OPTIONS_ADDED_LATER: [&str; 5] = [
+const OPTIONS_ADDED_LATER: [&str; 6] = [
     "burn_in",
     "valid_fraction",
     "likelihood",
     "subset_size",
     "inner_epochs",
+    "unobserved",
 ];
 
 /// Fields that checkpoints of earlier versions lack and whose defaults suit a fit that is resumed from them.

@@ -52,8 +52,8 @@ pub(super) struct MatrixStandardization {
 
 /// Standardization of the tensor and the matrices of a problem.
 ///
-/// Most algorithms see values without mean and biases, at a standard deviation between 0.7 and 1.4. With `nonneg`
-/// nothing is subtracted or scaled. `gibbs` samples mean and biases and scales the values itself: here it only
+/// Most algorithms see values without mean and biases, at a standard deviation between 0.7 and 1.4. With `nonneg`,
+/// and where cells without an entry are 0, nothing is subtracted or scaled. `gibbs` samples mean and biases and scales the values itself: here it only
 /// subtracts a mean so large that `f32` would lose the differences between values.
 #[derive(Clone)]
 pub(super) struct Standardization {
@@ -90,8 +90,7 @@ impl Standardization {
         pool: &ThreadPool<'_>,
     ) -> Result<Standardization> {
         let samples_baseline = options.algorithm == Algorithm::Gibbs;
-        // Values that must stay non-negative are left as they are.
-        let subtracts_mean = options.mean && !options.nonneg && !samples_baseline;
+        let subtracts_mean = options.mean && options.allows_baseline() && !samples_baseline;
         let (mean, deviation) = if subtracts_mean {
             (problem.mean(), problem.standard_deviation())
         } else {
@@ -118,7 +117,7 @@ impl Standardization {
             has_sampled_biases: false,
             matrices: Vec::new(),
         };
-        if options.biases && !options.nonneg && !samples_baseline {
+        if options.biases && options.allows_baseline() && !samples_baseline {
             standardization.fit_biases(problem, options, pool)?;
         }
         for matrix in problem.matrices() {

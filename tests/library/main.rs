@@ -6,6 +6,7 @@ mod common;
 mod biases;
 mod blocked;
 mod clusters;
+mod cmtf_opt;
 mod concepts;
 mod coupling_selection;
 mod defaults;

@@ -70,5 +70,7 @@ pub(super) fn flops_per_entry(options: &Options, algorithm: Algorithm, ranks: &[
             let residuals = n + 2.0 * n * (1.0 - 1.0 / blocks);
             n * (updates + residuals) * largest
         }
+        // The gradient by the rows of each mode, for one evaluation per iteration.
+        (_, Algorithm::CmtfOpt) => n * (n + 2.0) * largest,
     }
 }

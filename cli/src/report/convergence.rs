@@ -159,7 +159,7 @@ impl PageContext<'_> {
             let _ = writeln!(out, "<div class=\"grid2\">{}</div>", charts.concat());
         }
         if is_rowwise && !model.history().is_empty() {
-            out += "<p class=\"note\">This algorithm solves for rows or samples them; it has no learning rate.</p>\n";
+            out += "<p class=\"note\">This algorithm has no learning rate.</p>\n";
         }
         if let Some(outcome) = &record.outcome {
             out += &outcome_table(outcome);

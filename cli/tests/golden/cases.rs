@@ -118,6 +118,20 @@ fn side_information() -> Vec<Case> {
             let options = format!("--model cp --rank 5 {extra}");
             cases.push(Case::new(&name, &format!("order{order}"), "sals", &options));
         }
+        for [variant, _, extra] in table(VARIANTS) {
+            if matches!(variant, "graph" | "nonneg") {
+                continue;
+            }
+            for unobserved in ["unknown", "zeros"] {
+                if unobserved == "zeros" && variant == "weights" {
+                    continue;
+                }
+                let name = format!("cp/order {order}/{variant}, {unobserved}");
+                let options = format!("--model cp --rank 5 --unobserved {unobserved} {extra}");
+                let data = format!("order{order}");
+                cases.push(Case::new(&name, &data, "cmtf-opt", &options));
+            }
+        }
     }
     cases
 }

@@ -139,9 +139,10 @@ fn algorithms(option: &OptionInfo) -> String {
             words.push(format!("`{}`", algorithm_name(algorithm)));
         }
     }
-    match words.len() {
-        4 if has_all_sgd => "all".into(),
-        _ => words.join(", "),
+    // Every algorithm has the first option, its name.
+    match option.algorithms.len() == OPTION_TABLE[0].algorithms.len() {
+        true => "all".into(),
+        false => words.join(", "),
     }
 }
 
@@ -179,7 +180,7 @@ fn option_reference_has_the_arguments_of_fit() {
 }
 
 /// A value of each option that some algorithm does not use, other than its default.
-const OTHER_VALUES: [(&str, &str); 20] = [
+const OTHER_VALUES: [(&str, &str); 21] = [
     ("epochs", "5"),
     ("eta", "0.3"),
     ("schedule", "inverse"),
@@ -200,6 +201,7 @@ const OTHER_VALUES: [(&str, &str); 20] = [
     ("lambda_m", "3"),
     ("subset_size", "1"),
     ("inner_epochs", "2"),
+    ("unobserved", "zeros"),
 ];
 
 #[test]
@@ -220,8 +222,13 @@ fn algorithms_ignore_or_refuse_options_they_do_not_use() {
         ])
     };
     let error = |line: &serde_json::Value| line["summary"]["train_rmse"].clone();
-    for algorithm in ["blocked", "opt", "naive", "als", "gibbs", "sals"] {
-        let model = if algorithm == "sals" { "cp" } else { "tucker" };
+    for algorithm in [
+        "blocked", "opt", "naive", "als", "gibbs", "sals", "cmtf-opt",
+    ] {
+        let model = match algorithm {
+            "sals" | "cmtf-opt" => "cp",
+            _ => "tucker",
+        };
         let base = format!(
             "algorithm={algorithm}\nthreads=1\nmodel={model}\nrank=2\nepochs=3\nsamples=3\nburn_in=1\n"
         );

@@ -4,6 +4,7 @@
 //! are independent of the thread count.
 
 use std::ops::Range;
+use std::sync::Mutex;
 
 use crate::error::Result;
 use crate::kernel::ModeCsr;
@@ -106,5 +107,25 @@ impl RowTasks {
             tasks.push(RowTask::Rows(first..rows.len()));
         }
         RowTasks { rows, tasks }
+    }
+
+    /// Returns the rows, of `width` floats each, that each task of all rows writes: none for a part of a row.
+    pub(in crate::solver) fn row_slots<'r>(
+        &self,
+        mut rows: &'r mut [f32],
+        width: usize,
+    ) -> Vec<Mutex<&'r mut [f32]>> {
+        let mut position = 0;
+        let slot = |task: &RowTask| {
+            let RowTask::Rows(range) = task else {
+                return Mutex::new(Default::default());
+            };
+            let skipped = (range.start - position) * width;
+            let (_, rest) = std::mem::take(&mut rows).split_at_mut(skipped);
+            let (slot, rest) = rest.split_at_mut(range.len() * width);
+            (rows, position) = (rest, range.end);
+            Mutex::new(slot)
+        };
+        self.tasks.iter().map(slot).collect()
     }
 }

@@ -1,7 +1,6 @@
 //! The update of the rows of a mode, restricted to a block of columns: least squares given everything else.
 
 use std::ops::Range;
-use std::sync::Mutex;
 
 use super::column_block::ColumnBlock;
 use super::mode_entries::SalsMode;
@@ -37,7 +36,7 @@ pub(super) fn update_rows(
     };
     let tasks = &mode.tasks.tasks;
     let scratch = || RowScratch::new(size);
-    let slots = row_slots(tasks, &mut rows, width);
+    let slots = mode.tasks.row_slots(&mut rows, width);
     let run_task = |scratch: &mut RowScratch, t: usize| {
         Ok(match &tasks[t] {
             RowTask::Rows(rows) => {
@@ -83,25 +82,6 @@ pub(super) fn update_rows(
     drop(equations);
     block.rows[n] = rows;
     Ok(())
-}
-
-/// Returns the rows that each task writes: none for a part of a row.
-fn row_slots<'r>(
-    tasks: &[RowTask],
-    mut rows: &'r mut [f32],
-    width: usize,
-) -> Vec<Mutex<&'r mut [f32]>> {
-    let mut position = 0;
-    let slot = |task: &RowTask| {
-        let RowTask::Rows(range) = task else {
-            return Mutex::new(Default::default());
-        };
-        let (_, rest) = std::mem::take(&mut rows).split_at_mut((range.start - position) * width);
-        let (slot, rest) = rest.split_at_mut(range.len() * width);
-        (rows, position) = (rest, range.end);
-        Mutex::new(slot)
-    };
-    tasks.iter().map(slot).collect()
 }
 
 /// The normal equations of the rows of a mode for one block of columns.

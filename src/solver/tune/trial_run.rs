@@ -124,8 +124,8 @@ impl<'a> TrialRunner<'a> {
             _ => None,
         };
         // Standardization depends on these options only.
-        let is_same_standardization =
-            (options.mean, options.biases, options.nonneg) == (base.mean, base.biases, base.nonneg);
+        let baseline = |o: &Options| (o.mean, o.biases, o.allows_baseline());
+        let is_same_standardization = baseline(options) == baseline(base);
         let input = FitInput {
             valid: self.search_options.valid.clone(),
             ..FitInput::default()

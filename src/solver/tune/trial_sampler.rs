@@ -158,7 +158,9 @@ impl<'a> TrialSampler<'a> {
             "rank" => Some(OptionRange::List(self.ranks(has_full_core))),
             "eta" if is_sgd => around(o.eta?, ETA_FACTORS),
             "lambda_reg" if !is_gibbs => around(o.lambda_reg?, LAMBDA_REG_FACTORS),
-            "lambda_bias" if !is_gibbs && o.biases && !o.nonneg => around(1.0, LAMBDA_BIAS_FACTORS),
+            "lambda_bias" if !is_gibbs && o.biases && o.allows_baseline() => {
+                around(1.0, LAMBDA_BIAS_FACTORS)
+            }
             "core_step" if is_sgd && has_full_core => around(self.core_step(), CORE_STEP_FACTORS),
             "lambda_m" if self.uses_lambda_m => around(1.0, LAMBDA_M_FACTORS),
             _ => None,

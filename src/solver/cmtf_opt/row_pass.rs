@@ -1,0 +1,232 @@
+//! The gradient of one term of the objective, the squared errors of the tensor or of a matrix, by the rows of one block.
+
+use std::ops::Range;
+
+use super::grouped_entries::GroupedEntries;
+use crate::error::Result;
+use crate::kernel::{BiasedRow, Partials, PartialsScratch};
+use crate::parallel::{ThreadPool, lock_ignoring_poison};
+use crate::progress::{StopFlag, count_operations};
+use crate::simd::padded_len;
+use crate::solver::rowwise::RowTask;
+use crate::trace::{self, SpanKind};
+use crate::try_alloc::try_zeroed;
+
+/// The penalties of the rows of a block.
+pub(super) struct RowPenalties {
+    /// One per row.
+    pub strengths: Vec<f32>,
+    /// The row that the penalty shrinks to, padded.
+    pub target: Vec<f32>,
+}
+
+/// The part of a term that all cells of a row have, observed or not: u^T A u / 2 - s b . u.
+pub(super) struct AllCells<'a> {
+    /// A, row-major without padding.
+    pub gram: Vec<f64>,
+    /// b; empty for 0.
+    pub linear: Vec<f64>,
+    /// s of each row; `None` for 1.
+    pub scales: Option<&'a [f32]>,
+}
+
+/// A pass over the entries of a term, grouped by the rows of a block.
+pub(super) struct RowPass<'a> {
+    pub entries: &'a GroupedEntries,
+    pub partials: Partials<'a>,
+    /// The rows of the block, padded.
+    pub rows: &'a [f32],
+    /// One per row; empty if there are none.
+    pub biases: &'a [f32],
+    /// Factor of the squared errors.
+    pub weight: f64,
+    /// If every cell counts. The values of entries are then differences to the other cells of their row.
+    pub all_cells: Option<AllCells<'a>>,
+    /// Where the pass is the first one over its block: it adds the penalties and overwrites the gradient.
+    pub penalties: Option<&'a RowPenalties>,
+}
+
+/// Sums over a block.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PassSums {
+    /// Twice the penalties.
+    pub penalties: f64,
+    /// The squared errors of the entries, or if every cell counts the sum of their values times those of the model.
+    pub entries: f64,
+}
+
+/// Buffers of one thread.
+struct RowScratch {
+    partials: PartialsScratch,
+    /// The sum of w e d over the entries of a row, padded.
+    sums: Vec<f64>,
+    /// The gradient of a row.
+    gradient: Vec<f64>,
+}
+
+/// The sums of the entries of part of a row.
+struct PartOfRow {
+    sums: Vec<f64>,
+    squares: f64,
+}
+
+impl RowPass<'_> {
+    /// Adds the gradient of the term to `gradient`.
+    pub(super) fn run(&self, gradient: &mut [f32], pool: &ThreadPool<'_>) -> Result<PassSums> {
+        let _span = trace::span(SpanKind::Rows);
+        let width = padded_len(self.partials.rank);
+        let tasks = &self.entries.tasks;
+        let stop = pool.stop();
+        let scratch = || {
+            Ok(RowScratch {
+                partials: PartialsScratch::default(),
+                sums: try_zeroed(width, "row elements")?,
+                gradient: try_zeroed(width, "row elements")?,
+            })
+        };
+        let slots = tasks.row_slots(gradient, width);
+        let run_task = |scratch: &mut RowScratch, t: usize| {
+            let mut total = PassSums::default();
+            match &tasks.tasks[t] {
+                RowTask::Rows(rows) => {
+                    let mut slot = lock_ignoring_poison(&slots[t]);
+                    for (row, to) in rows.clone().zip(slot.chunks_exact_mut(width)) {
+                        if stop.requested() {
+                            break;
+                        }
+                        let entries = self.entries.csr.row_entries(row);
+                        let squares = self.sum_entries(row, entries, scratch, stop)?;
+                        self.finish_row(row, squares, scratch, to, &mut total);
+                    }
+                    Ok((total, None))
+                }
+                RowTask::PartOfRow {
+                    position, entries, ..
+                } => {
+                    let squares = self.sum_entries(*position, entries.clone(), scratch, stop)?;
+                    let sums = scratch.sums.clone();
+                    Ok((total, Some(PartOfRow { sums, squares })))
+                }
+            }
+        };
+        let results = pool.try_map(tasks.tasks.len(), scratch, run_task)?;
+        drop(slots);
+        let mut total = PassSums::default();
+        let mut scratch = scratch()?;
+        scratch.sums.fill(0.0);
+        let (mut squares, mut results) = (0.0, tasks.tasks.iter().zip(results).peekable());
+        while let Some((task, (sums, part))) = results.next() {
+            total.penalties += sums.penalties;
+            total.entries += sums.entries;
+            let (RowTask::PartOfRow { position, .. }, Some(part)) = (task, part) else {
+                continue;
+            };
+            let elements = scratch.sums.iter_mut().zip(part.sums);
+            elements.for_each(|(sum, x)| *sum += x);
+            squares += part.squares;
+            // The parts of a long row follow each other.
+            let is_last = !matches!(
+                results.peek(),
+                Some((RowTask::PartOfRow { position: next, .. }, _)) if next == position
+            );
+            if is_last {
+                let to = &mut gradient[position * width..(position + 1) * width];
+                self.finish_row(*position, squares, &mut scratch, to, &mut total);
+                scratch.sums.fill(0.0);
+                squares = 0.0;
+            }
+        }
+        Ok(total)
+    }
+
+    fn row(&self, row: usize) -> &[f32] {
+        let width = padded_len(self.partials.rank);
+        &self.rows[row * width..(row + 1) * width]
+    }
+
+    /// Computes the sums over `entries` of a row. They are incomplete if a stop is requested.
+    fn sum_entries(
+        &self,
+        row: usize,
+        entries: Range<usize>,
+        scratch: &mut RowScratch,
+        stop: &StopFlag,
+    ) -> Result<f64> {
+        let RowScratch { partials, sums, .. } = scratch;
+        sums.fill(0.0);
+        let csr = &self.entries.csr;
+        if self.all_cells.is_some() {
+            self.partials
+                .add_value_products(csr, entries, partials, sums, stop)?;
+            return Ok(0.0);
+        }
+        let biased_row = BiasedRow {
+            row: self.row(row),
+            bias: self.biases.get(row).copied().unwrap_or(0.0),
+        };
+        self.partials
+            .add_residual_products(csr, entries, biased_row, partials, sums, stop)
+    }
+
+    /// Writes the gradient by a row, given the sums over its entries, and adds the row's part of the objective.
+    fn finish_row(
+        &self,
+        row: usize,
+        squares: f64,
+        scratch: &mut RowScratch,
+        to: &mut [f32],
+        total: &mut PassSums,
+    ) {
+        let RowScratch { sums, gradient, .. } = scratch;
+        let (rank, u) = (self.partials.rank, self.row(row));
+        let elements = gradient.iter_mut().zip(&*sums);
+        elements.for_each(|(g, sum)| *g = -self.weight * sum);
+        total.entries += match &self.all_cells {
+            None => squares,
+            Some(all_cells) => {
+                all_cells.add_gradient(row, &u[..rank], self.weight, gradient);
+                let products = sums.iter().zip(u).map(|(sum, &u)| sum * f64::from(u));
+                products.sum::<f64>()
+            }
+        };
+        match self.penalties {
+            Some(RowPenalties { strengths, target }) => {
+                let strength = f64::from(strengths[row]);
+                let mut square = 0.0;
+                for j in 0..rank {
+                    let distance = f64::from(u[j]) - f64::from(target[j]);
+                    gradient[j] += strength * distance;
+                    square += distance * distance;
+                }
+                total.penalties += strength * square;
+            }
+            None => {
+                let elements = gradient.iter_mut().zip(&*to);
+                elements.for_each(|(g, &old)| *g += f64::from(old));
+            }
+        }
+        let elements = to.iter_mut().zip(&*gradient);
+        elements.for_each(|(to, &g)| *to = g as f32);
+    }
+}
+
+impl AllCells<'_> {
+    /// Adds `weight` times (A u - s b) to the gradient by a row.
+    fn add_gradient(&self, row: usize, u: &[f32], weight: f64, gradient: &mut [f64]) {
+        let rank = u.len();
+        count_operations(rank * rank);
+        let gradient = &mut gradient[..rank];
+        // A is symmetric, so its rows are its columns.
+        for (a, &u) in self.gram.chunks_exact(rank).zip(u) {
+            let factor = weight * f64::from(u);
+            gradient
+                .iter_mut()
+                .zip(a)
+                .for_each(|(g, a)| *g += factor * a);
+        }
+        let scale = self.scales.map_or(1.0, |s| f64::from(s[row]));
+        for (g, b) in gradient.iter_mut().zip(&self.linear) {
+            *g -= weight * scale * b;
+        }
+    }
+}
