@@ -226,6 +226,10 @@ function read_struct(write, ::Type{T}) where {T}
     return info[]
 end
 
+"Creates a `T` from the given fields and, for others, those of a struct of the library with the same names."
+from_struct(::Type{T}, info; fields...) where {T} =
+    T((haskey(fields, name) ? fields[name] : getfield(info, name) for name in fieldnames(T))...)
+
 "A struct of the library without its field `size`, and with integers as `Int`."
 named_tuple(info::T) where {T} = NamedTuple{filter(!=(:size), fieldnames(T))}(
     Tuple(plain(getfield(info, name)) for name in fieldnames(T) if name !== :size))

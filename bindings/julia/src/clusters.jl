@@ -40,7 +40,7 @@ struct Clusters <: AbstractVector{Cluster}
     rows::Vector{Int}
     assignment::Vector{Int}
     explained_variance::Float64
-    gap::Vector{NamedTuple{(:clusters, :gap, :standard_error, :log_within, :log_reference),Tuple{Int,Float64,Float64,Float64,Float64}}}
+    gap::Vector{typeof(named_tuple(c_struct(s3cmtf_gap)))}
     gap_choice::Int
     gap_settled::Bool
     information::Vector{Float64}
@@ -117,10 +117,9 @@ function read_cluster(model::Model, mode, found, index, names)
     centre = Vector{Float64}(undef, ranks(model)[mode])
     s3cmtf_clusters_copy_centre(found, index, centre, length(centre))
     labels = map(0:Int(info.labels)-1) do place
-        label_info = read_struct(label -> s3cmtf_clusters_get_label(found, index, place, label), s3cmtf_cluster_label)
-        matrix, column = Int(label_info.matrix) + 1, Int(label_info.column) + 1
-        ClusterLabel(matrix, column, label(names[matrix], column), label_info.rows_in_cluster, label_info.rows_overall,
-            label_info.lift, label_info.p_value, label_info.log10_p_value, label_info.log_odds)
+        output = read_struct(output -> s3cmtf_clusters_get_label(found, index, place, output), s3cmtf_cluster_label)
+        matrix, column = Int(output.matrix) + 1, Int(output.column) + 1
+        from_struct(ClusterLabel, output; matrix=matrix, column=column, name=label(names[matrix], column))
     end
     members = ranking_lists(rows, distances, [info.members], Int(info.members), model.labels[mode], 0)[1]
     return Cluster(info.rows, info.radius, members, labels, centre)

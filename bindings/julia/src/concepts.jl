@@ -83,12 +83,12 @@ function concept(model::Model, mode, found, index)
         return map(0:Int(count)-1) do place
             output = read_struct(output -> s3cmtf_concepts_get_column(found, index, side, place, output), s3cmtf_concept_column)
             matrix, column = Int(output.matrix) + 1, Int(output.column) + 1
-            ConceptColumn(matrix, column, label(model.matrix_labels[matrix], column), output.share)
+            from_struct(ConceptColumn, output; matrix=matrix, column=column, name=label(model.matrix_labels[matrix], column))
         end
     end
-    return Concept(info.column + 1, info.strength, info.effect, info.sign_flipped != 0,
-        rows(S3CMTF_LARGEST, info.largest_rows), rows(S3CMTF_SMALLEST, info.smallest_rows),
-        columns(S3CMTF_LARGEST, info.largest_columns), columns(S3CMTF_SMALLEST, info.smallest_columns))
+    return from_struct(Concept, info; column=info.column + 1,
+        largest=rows(S3CMTF_LARGEST, info.largest_rows), smallest=rows(S3CMTF_SMALLEST, info.smallest_rows),
+        largest_columns=columns(S3CMTF_LARGEST, info.largest_columns), smallest_columns=columns(S3CMTF_SMALLEST, info.smallest_columns))
 end
 
 function concept_profile(model::Model, found)

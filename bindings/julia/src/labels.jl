@@ -43,6 +43,8 @@ label(labels::Labels, row::Integer) = has_name(labels, row) ? labels.names[row] 
 
 const ModeLabels = Union{Nothing,Labels}
 
+no_labels(order) = ModeLabels[nothing for _ in 1:order]
+
 label(::Nothing, row::Integer) = string(row)
 
 "Returns the row that a number or a name stands for."

@@ -21,5 +21,4 @@ struct Progress
     stop_reason::Symbol
 end
 
-Progress(p::s3cmtf_progress) = Progress(p.epoch, p.epochs, p.eta, p.loss, p.train_rmse, p.test_rmse, p.valid_rmse,
-    p.update_seconds, p.eval_seconds, p.entries_per_second, p.rollbacks, word(stop_reasons, p.stop_reason))
+Progress(state::s3cmtf_progress) = from_struct(Progress, state; stop_reason=word(stop_reasons, state.stop_reason))

@@ -47,7 +47,7 @@ Tensor(tensor::Tensor) = tensor
 function Tensor(indices, values; weights=nothing, dims=nothing, modes=nothing, base=1, copy=true)
     cells = cell_arrays(indices; base=base)
     handle, arrays = coo_from_arrays(cells, values, weights, dims, copy)
-    return Tensor(handle, mode_names(modes, order(cells)), fill!(Vector{ModeLabels}(undef, order(cells)), nothing), arrays)
+    return Tensor(handle, mode_names(modes, order(cells)), no_labels(order(cells)), arrays)
 end
 
 function Tensor(entries::Tuple{Vararg{AbstractVector}}; options...)
@@ -91,7 +91,7 @@ end
 
 "Row numbers and names of the index columns of a table."
 function table_rows(table::ColumnTable, names, strings, like)
-    known = like === nothing ? fill!(Vector{ModeLabels}(undef, length(names)), nothing) : like.labels
+    known = like === nothing ? no_labels(length(names)) : like.labels
     length(known) == length(names) ||
         throw(DimensionMismatch("the table has $(length(names)) index columns ($(join(names, ", "))); there are $(length(known)) modes"))
     named = Symbol[Symbol(name) for name in (strings isa Union{Symbol,AbstractString} ? (strings,) : strings)]

@@ -34,9 +34,8 @@ end
 function on_trial(trial::Ptr{s3cmtf_trial}, user::Ptr{Cvoid})::Int32
     observer = unsafe_pointer_to_objref(user)::TrialObserver
     try
-        t = unsafe_load(trial)
-        state = (number=Int(t.number), rungs=Int(t.rungs), epochs=Int(t.epochs), valid_rmse=t.valid_rmse, seconds=t.seconds,
-            done=Int(t.done), total=Int(t.total), best_rmse=t.best_rmse, error=optional_text(t.error))
+        state = named_tuple(unsafe_load(trial))
+        state = merge(state, (error=optional_text(state.error),))
         return Base.reenable_sigint(() -> observer.callback(state)) === true ? 1 : 0
     catch failure
         observer.failure = failure
@@ -100,7 +99,7 @@ function read_trials(search)
     trials = map(0:Int(count[])-1) do place
         trial = read_struct(output -> s3cmtf_tune_get_trial(search, place, output), s3cmtf_trial)
         options = create(output -> s3cmtf_tune_get_options(search, place, output), s3cmtf_options)
-        Trial(trial.number, trial.rungs, trial.epochs, trial.valid_rmse, trial.seconds, optional_text(trial.error), option_values(options))
+        from_struct(Trial, trial; error=optional_text(trial.error), options=option_values(options))
     end
     # Of a search that was ended early, only trials with a result.
     return Trials(filter(trial -> trial.rungs > 0 || trial.error !== nothing, trials))

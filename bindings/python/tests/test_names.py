@@ -93,6 +93,7 @@ def test_names_of_a_file_that_is_replaced(small, model, tmp_path):
     tensor = Tensor((["", "b", "c"], ["x", "y", "z"], ["1", "2", "3"]), [1.0, 2.0, 3.0])
     s3cmtf.fit(tensor, [labelled, labelled], rank=1, epochs=2).save(path)
     assert list(Model.load(path).matrices[1].labels) == ["k", "l"]
+    assert (tmp_path / "x.s3m.matrix2.tsv").read_bytes() == b"index\tname\n1\tk\n2\tl\n"
     (tmp_path / "x.s3m.model.tsv").write_text("another file")
     small.save(path)
     names = ["x.s3m", "x.s3m.mode1.tsv", "x.s3m.mode2.tsv", "x.s3m.model.tsv", "x.s3m.modes.tsv"]

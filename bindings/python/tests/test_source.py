@@ -1,6 +1,7 @@
 """The source: types, the oldest Python, and the declarations of the header."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -20,6 +21,15 @@ def test_types():
     pytest.importorskip("mypy")
     found = subprocess.run([sys.executable, "-m", "mypy"], cwd=PACKAGE, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_source_distribution_is_refused(monkeypatch, tmp_path):
+    pytest.importorskip("maturin")
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    backend = importlib.import_module("build_backend")
+    with pytest.raises(backend.UnsupportedOperation, match=r"`pip wheel ./bindings/python`"):
+        backend.build_sdist(str(tmp_path))
+    assert not list(tmp_path.iterdir())
 
 
 def test_package_is_typed():

@@ -10,7 +10,7 @@ import numpy as np
 from ._arrays import Array, address, number_type, view
 from ._base import Mode
 from ._cells import Modes, row_number, unlabelled
-from ._library import Handle, PathLike, call, create, ffi, lib, path_bytes, string, struct
+from ._library import Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, string, struct
 from ._names import check_mode_names, labels_files, read_column_labels, read_labels, read_mode_names, write_mode_names, written
 from ._tables import html_table
 from ._text import require_file
@@ -83,7 +83,8 @@ class Model(Prediction, Rankings, Discovery, Folding):
     def export(self, folder: PathLike) -> None:
         """Writes factors, core, mean, biases and factors of matrices to a folder as .npy files, factors and core also as
         text."""
-        call(lib.s3cmtf_model_export, self._use(), path_bytes(folder), ffi.NULL)
+        model, to = self._use(), path_bytes(folder)
+        interruptible(lambda cancel: call(lib.s3cmtf_model_export, model, to, cancel))
 
     def __reduce__(self) -> Any:
         with tempfile.TemporaryDirectory() as folder:
