@@ -117,7 +117,14 @@ Base.close(run::FitProgress) = close(run.handle)
 Base.isopen(run::FitProgress) = isopen(run.handle)
 
 "Waits until the fit has ended or `done()`. An interrupt cancels the fit."
-wait_for(done, run::FitProgress) = wait_until(() -> done() || !isrunning(run), () -> cancel(run))
+function wait_for(done, run::FitProgress)
+    try
+        wait_until(() -> done() || !isrunning(run))
+    catch failure
+        failure isa InterruptException && disable_sigint(() -> cancel(run))
+        rethrow()
+    end
+end
 
 function Base.iterate(run::FitProgress, seen::Int=0)
     wait_for(() -> progress(run).epoch > seen, run)

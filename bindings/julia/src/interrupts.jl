@@ -3,20 +3,14 @@
 "Longest time in seconds for which a wait does not see an interrupt or another task."
 const longest_pause = 0.05
 
-"Waits until `done()`. An interrupt calls `cancel()` and ends the wait."
-function wait_until(done, cancel)
+"Waits until `done()`. An interrupt ends the wait."
+function wait_until(done)
     pause = 2e-5
-    try
-        while !done()
-            # A task cannot sleep for less than a millisecond.
-            pause < 0.001 ? Libc.systemsleep(pause) : sleep(pause)
-            pause = min(1.05 * pause, longest_pause)
-        end
-    catch failure
-        failure isa InterruptException && cancel()
-        rethrow()
+    while !done()
+        # A task cannot sleep for less than a millisecond.
+        pause < 0.001 ? Libc.systemsleep(pause) : sleep(pause)
+        pause = min(1.05 * pause, longest_pause)
     end
-    return nothing
 end
 
 # A long call of the library runs in a thread that Julia does not know, so that neither tasks nor the garbage collector of other
@@ -58,9 +52,10 @@ function interruptible_call(arguments, target::Ptr{Cvoid}, ::Type{A}) where {A<:
             code = ccall(:uv_thread_create, Cint, (Ptr{UInt}, Ptr{Cvoid}, Ptr{ThreadCall{A}}), thread, entry, call)
             code == 0 || throw(S3CMTFError(S3CMTF_SYSTEM, "a thread cannot be created: " * uv_message(code)))
             try
-                Base.reenable_sigint(() -> wait_until(has_returned, () -> s3cmtf_cancel_request(token)))
+                Base.reenable_sigint(() -> wait_until(has_returned))
             finally
-                wait_until(has_returned, () -> nothing)
+                s3cmtf_cancel_request(token)
+                wait_until(has_returned)
                 ccall(:uv_thread_join, Cint, (Ptr{UInt},), thread)
             end
         end
@@ -71,6 +66,6 @@ end
 
 uv_message(code) = unsafe_string(ccall(:uv_strerror, Cstring, (Cint,), code))
 
-"A struct of the library that has a cancellation token."
+"A copy of a struct of the library, with a cancellation token."
 with_token(request::Ref{T}, token) where {T} =
     Ref(T((name === :cancel ? token : getfield(request[], name) for name in fieldnames(T))...))
