@@ -63,7 +63,6 @@ end
     @test predict(folded.model, (1, 1, 1)) == predict(model, (1, 1, 1))
     @test thrown(() -> fold_in(folded.model, 1; tensor=entries)) isa S3CMTFError
     @test fold_in(folded.model, 1; tensor=entries, replace=true).replaced == 1
-    @test thrown(() -> fold_in(model, 1)) isa S3CMTFError
 
     named = quick_fit(Tensor(ratings_table); matrices=[CoupledMatrix(:film,
         (film=string.("film ", 1:40), genre=[isodd(i) ? "odd" : "even" for i in 1:40], value=ones(40)); kind=:full, weight=1)], epochs=20)
