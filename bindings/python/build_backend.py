@@ -47,7 +47,8 @@ def build_sdist(sdist_directory, config_settings=None):
     """Refuses a source distribution: the sources of the library are outside the folder of the package."""
     raise UnsupportedOperation(
         "there is no source distribution of s3cmtf, because the sources of its library are outside the folder of the package."
-        " Build a wheel from a checkout of the repository: `pip wheel ./bindings/python`, or `python -m build --wheel bindings/python`"
+        " Build a wheel from a checkout of the repository: `pip wheel ./bindings/python` or"
+        " `python -m build --wheel bindings/python`"
     )
 
 
