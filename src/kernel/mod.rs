@@ -140,4 +140,4 @@ pub(crate) use row_partition::RowPartition;
 pub(crate) use row_sizes::row_sizes;
 pub use tensor_kernel::{Method, TensorKernel};
 pub(crate) use tensor_kernel::{add_outer, weighted_sum};
-pub(crate) use vector_sums::{add_scaled, inner_products};
+pub(crate) use vector_sums::{add_scaled, add_symmetric_product, inner_products};

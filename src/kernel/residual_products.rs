@@ -167,7 +167,9 @@ unsafe fn add_groups<V: F32x16, const N: usize, const L: usize>(
                         derivatives[k][l] = d;
                         product = d.mul_add(u[l], product);
                     }
-                    product.store(products.as_mut_ptr().add(k * LANES));
+                    if row.is_some() {
+                        product.store(products.as_mut_ptr().add(k * LANES));
+                    }
                     let record = records.as_ptr().add(entry * (N + 1));
                     residuals[k] = f32::from_bits(*record.add(N));
                     if has_biases {

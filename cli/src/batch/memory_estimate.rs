@@ -29,9 +29,9 @@ const CHUNK_ENTRIES: u64 = 1 << 17;
 /// (`solver::rowwise::posterior_samples`); and one in reserve for temporary copies.
 const FIT_COPIES: u64 = 6;
 
-/// The number of further vectors of the parameters' size that `cmtf-opt` keeps: ten changes of parameters and of the gradient, two
-/// gradients, the direction and the start of an epoch (`solver::cmtf_opt`).
-const CMTF_OPT_COPIES: u64 = 24;
+/// The number of further vectors of all parameters, without padding, that `cmtf-opt` keeps: ten changes of parameters and of the
+/// gradient, two gradients, the direction and the start of an epoch (`solver::cmtf_opt`).
+const CMTF_OPT_VECTORS: u64 = 24;
 
 /// The further copies of a fit that is initialized by Gibbs sampling (`solver::gibbs_init`): the model of the chain, its
 /// `last_good` if there is a time limit, the conditional means, and one in reserve.
@@ -74,13 +74,7 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
         && (options.start == Initialization::Gibbs
             || (options.start == Initialization::Auto && !options.nonneg));
     let has_mode_csr = is_rowwise || has_gibbs_init;
-    let mut copies = FIT_COPIES;
-    if has_gibbs_init {
-        copies += GIBBS_INIT_COPIES;
-    }
-    if options.algorithm == Algorithm::CmtfOpt {
-        copies += CMTF_OPT_COPIES;
-    }
+    let copies = FIT_COPIES + if has_gibbs_init { GIBBS_INIT_COPIES } else { 0 };
     let has_weights = u64::from(task.weights.is_some());
     let tensor = DataSize::of_file(&task.tensor)?;
     let mut rows = tensor.rows.clone();
@@ -153,6 +147,9 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
         let row = 4 * padded_len(rank_of(mode)) as u64 + 4;
         let per_row = 2 * 8 + has_weights * 2 * 8 + 2 * 4;
         total.add(count, (copies * row).saturating_add(per_row));
+        if options.algorithm == Algorithm::CmtfOpt {
+            total.add(count, CMTF_OPT_VECTORS * 4 * rank_of(mode) as u64);
+        }
         if is_gibbs {
             // 16-bit values and a scale (`model::QuantizedRows`).
             let sample = 2 * (rank_of(mode) as u64 + 1) + 4;

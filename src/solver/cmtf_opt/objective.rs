@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use super::grouped_entries::GroupedEntries;
-use super::parameter_vector::{ParameterVector, parameters};
+use super::parameter_vector::ParameterVector;
 use super::row_pass::{AllCells, PassSums, RowPass, RowPenalties};
 use crate::error::Result;
 use crate::kernel::{OtherMode, Partials};
 use crate::linalg::dot;
-use crate::model::Model;
+use crate::model::{Model, ModelMode};
 use crate::parallel::ThreadPool;
-use crate::simd::{AlignedVec, Level};
+use crate::simd::Level;
 use crate::solver::full_matrix::FullMatrix;
 use crate::solver::gram::row_moments;
+use crate::try_alloc::try_zeroed;
 
 /// The objective of a problem.
 pub(super) struct Objective {
@@ -86,8 +87,9 @@ impl Objective {
         let fewest = (0..self.tensor.len()).min_by_key(|&n| model.modes[n].rows.len());
         let n = fewest.unwrap_or(0);
         let grams = grams(model, pool)?;
-        let mut gradient =
-            AlignedVec::try_zeroed(parameters(model)[n].len(), "elements of the gradient")?;
+        let mode = &model.modes[n];
+        let len = mode.rows.len() * mode.factor.rank();
+        let mut gradient: Vec<f32> = try_zeroed(len, "elements of the gradient")?;
         let sums = self.tensor_pass(n, model, &[], &grams, &mut gradient, pool)?;
         Ok(Some(zero_filled_error(squares, sums.entries, &grams)))
     }
@@ -210,9 +212,7 @@ impl Objective {
 
 /// Returns the Gram matrix of the rows of each mode.
 fn grams(model: &Model, pool: &ThreadPool<'_>) -> Result<Vec<Vec<f64>>> {
-    let gram = |mode: &crate::model::ModelMode| {
-        Ok(row_moments(&mode.factor, mode.rows.len(), &[], pool)?.gram())
-    };
+    let gram = |mode: &ModelMode| Ok(row_moments(&mode.factor, mode.rows.len(), &[], pool)?.gram());
     model.modes.iter().map(gram).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Vectors with one element per parameter, in the layout of the model's factors, and the operations on them.
+//! Vectors with one element per parameter, and the operations on them.
 //!
 //! Operations divide vectors into chunks of fixed size and add the chunks' sums in order, so results are independent of the
 //! thread count.
@@ -11,52 +11,82 @@ use crate::kernel::{add_scaled, inner_products};
 use crate::model::Model;
 use crate::parallel::{ThreadPool, lock_ignoring_poison};
 use crate::progress::count_operations;
-use crate::simd::AlignedVec;
+use crate::simd::padded_len;
 use crate::try_alloc::try_zeroed;
 
-/// Floats per chunk.
+/// Most floats per chunk.
 const CHUNK: usize = 1 << 12;
 
-/// A vector. Its blocks are the padded rows of each mode, then the padded columns of each matrix.
+/// A vector. Its blocks are the rows of each mode, then the columns of each matrix, all of them without padding.
 pub(super) struct ParameterVector {
-    pub blocks: Vec<AlignedVec>,
+    rank: usize,
+    pub blocks: Vec<Vec<f32>>,
 }
 
-/// Part of a block.
+/// Some rows of a block.
 #[derive(Clone)]
 struct Chunk {
     block: usize,
-    range: Range<usize>,
+    rows: Range<usize>,
 }
 
 impl ParameterVector {
     /// Returns a vector of zeros for the parameters of a model.
     pub(super) fn zeros(model: &Model) -> Result<ParameterVector> {
-        let zeros = |block: &[f32]| AlignedVec::try_zeroed(block.len(), "parameters");
-        let blocks = parameters(model).into_iter().map(zeros);
+        let rank = model.shape.ranks()[0];
+        let rows = |block: &[f32]| block.len() / padded_len(rank);
+        let zeros = |block| try_zeroed(rows(block) * rank, "parameters");
         Ok(ParameterVector {
-            blocks: blocks.collect::<Result<_>>()?,
+            rank,
+            blocks: parameters(model)
+                .into_iter()
+                .map(zeros)
+                .collect::<Result<_>>()?,
         })
     }
 
     /// Replaces the elements by the parameters of a model.
-    pub(super) fn copy_parameters(&mut self, model: &Model) {
-        for (to, from) in self.blocks.iter_mut().zip(parameters(model)) {
-            to.copy_from_slice(from);
-        }
+    pub(super) fn set_parameters_of(&mut self, model: &Model, pool: &ThreadPool<'_>) -> Result<()> {
+        let (from, rank) = (parameters(model), self.rank);
+        self.update(pool, |chunk, to| {
+            let from = padded_rows(&from, chunk, rank);
+            for (to, from) in to.chunks_exact_mut(rank).zip(from) {
+                to.copy_from_slice(&from[..rank]);
+            }
+        })
+    }
+
+    /// Replaces the elements by the parameters of a model less `start`.
+    pub(super) fn set_step(
+        &mut self,
+        model: &Model,
+        start: &ParameterVector,
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
+        let (from, rank) = (parameters(model), self.rank);
+        self.update(pool, |chunk, to| {
+            let start = start.chunk(chunk).chunks_exact(rank);
+            let rows = padded_rows(&from, chunk, rank).zip(start);
+            for (to, (row, start)) in to.chunks_exact_mut(rank).zip(rows) {
+                for ((to, x), x0) in to.iter_mut().zip(row).zip(start) {
+                    *to = x - x0;
+                }
+            }
+        })
     }
 
     /// Replaces the elements by the differences `a - b`.
     pub(super) fn set_difference(
         &mut self,
-        a: &[&[f32]],
+        a: &ParameterVector,
         b: &ParameterVector,
         pool: &ThreadPool<'_>,
     ) -> Result<()> {
         self.update(pool, |chunk, to| {
-            let (a, b) = (&a[chunk.block][chunk.range.clone()], b.chunk(&chunk));
-            let differences = a.iter().zip(b).map(|(a, b)| a - b);
-            to.iter_mut().zip(differences).for_each(|(to, x)| *to = x);
+            let pairs = a.chunk(chunk).iter().zip(b.chunk(chunk));
+            to.iter_mut()
+                .zip(pairs)
+                .for_each(|(to, (a, b))| *to = a - b);
         })
     }
 
@@ -70,7 +100,7 @@ impl ParameterVector {
             let mut sum = [0.0; CHUNK];
             let sum = &mut sum[..to.len()];
             for (factor, vector) in terms {
-                add_scaled(sum, *factor, vector.chunk(&chunk));
+                add_scaled(sum, *factor, vector.chunk(chunk));
             }
             count_operations(terms.len() * to.len());
             to.iter_mut().zip(sum).for_each(|(to, x)| *to = *x as f32);
@@ -81,19 +111,15 @@ impl ParameterVector {
     fn update(
         &mut self,
         pool: &ThreadPool<'_>,
-        update: impl Fn(Chunk, &mut [f32]) + Sync,
+        update: impl Fn(&Chunk, &mut [f32]) + Sync,
     ) -> Result<()> {
+        let rank = self.rank;
         let blocks = self.blocks.iter_mut().map(|block| &mut block[..]);
-        update_chunks(blocks.collect(), pool, update)
+        update_chunks(blocks.collect(), rank, rank, pool, update)
     }
 
     fn chunk(&self, chunk: &Chunk) -> &[f32] {
-        &self.blocks[chunk.block][chunk.range.clone()]
-    }
-
-    /// Slices of all blocks.
-    pub(super) fn slices(&self) -> Vec<&[f32]> {
-        self.blocks.iter().map(|block| &block[..]).collect()
+        &self.blocks[chunk.block][chunk.rows.start * self.rank..chunk.rows.end * self.rank]
     }
 }
 
@@ -113,14 +139,15 @@ pub(super) fn products_with(
     others: [&ParameterVector; 3],
     pool: &ThreadPool<'_>,
 ) -> Result<Vec<[f64; 3]>> {
-    let lens: Vec<usize> = others[0].blocks.iter().map(|block| block.len()).collect();
-    let chunks = chunks(&lens);
+    let rank = others[0].rank;
+    let blocks = others[0].blocks.iter();
+    let chunks = chunks(blocks.map(|block| block.len() / rank), rank);
     let scratch = || {
         let buffer = || try_zeroed::<f64>(CHUNK, "parameters");
         Ok([buffer()?, buffer()?, buffer()?])
     };
     let of_chunks = pool.try_map(chunks.len(), scratch, |scratch: &mut [Vec<f64>; 3], c| {
-        let len = chunks[c].range.len();
+        let len = chunks[c].rows.len() * rank;
         for (wide, other) in scratch.iter_mut().zip(others) {
             let elements = wide.iter_mut().zip(other.chunk(&chunks[c]));
             elements.for_each(|(wide, &x)| *wide = f64::from(x));
@@ -141,30 +168,35 @@ pub(super) fn products_with(
     Ok(sums)
 }
 
-/// Moves the parameters of a model to `from + step * direction`.
+/// Moves the parameters of a model to `start + step * direction`.
 pub(super) fn set_parameters(
     model: &mut Model,
-    from: &ParameterVector,
+    start: &ParameterVector,
     step: f64,
     direction: &ParameterVector,
     pool: &ThreadPool<'_>,
 ) -> Result<()> {
+    let (rank, stride) = (start.rank, padded_len(start.rank));
     let mut blocks = Vec::new();
     for mode in &mut model.modes {
-        let len = mode.rows.len() * mode.factor.stride();
+        let len = mode.rows.len() * stride;
         blocks.push(&mut mode.factor.as_mut_slice()?[..len]);
     }
     for matrix in &mut model.matrices {
         blocks.push(matrix.factor.as_mut_slice()?);
     }
-    update_chunks(blocks, pool, |chunk, to| {
-        let elements = from.chunk(&chunk).iter().zip(direction.chunk(&chunk));
-        let moved = elements.map(|(&x, &p)| (f64::from(x) + step * f64::from(p)) as f32);
-        to.iter_mut().zip(moved).for_each(|(to, x)| *to = x);
+    update_chunks(blocks, rank, stride, pool, |chunk, to| {
+        let directions = direction.chunk(chunk).chunks_exact(rank);
+        let rows = start.chunk(chunk).chunks_exact(rank).zip(directions);
+        for (to, (start, direction)) in to.chunks_exact_mut(stride).zip(rows) {
+            for ((to, &x), &p) in to.iter_mut().zip(start).zip(direction) {
+                *to = (f64::from(x) + step * f64::from(p)) as f32;
+            }
+        }
     })
 }
 
-/// Returns the parameters of a model by block, without the mean rows.
+/// Returns the padded parameters of a model by block, without the mean rows.
 pub(super) fn parameters(model: &Model) -> Vec<&[f32]> {
     let modes = model.modes.iter().map(|mode| {
         let len = mode.rows.len() * mode.factor.stride();
@@ -174,31 +206,50 @@ pub(super) fn parameters(model: &Model) -> Vec<&[f32]> {
     modes.chain(matrices).collect()
 }
 
-/// Divides blocks of these lengths into chunks.
-fn chunks(lens: &[usize]) -> Vec<Chunk> {
-    let of_block = |(block, &len): (usize, &usize)| {
-        (0..len).step_by(CHUNK).map(move |start| Chunk {
-            block,
-            range: start..(start + CHUNK).min(len),
-        })
-    };
-    lens.iter().enumerate().flat_map(of_block).collect()
+/// Returns the padded rows of a chunk.
+fn padded_rows<'a>(
+    blocks: &[&'a [f32]],
+    chunk: &Chunk,
+    rank: usize,
+) -> impl Iterator<Item = &'a [f32]> {
+    let stride = padded_len(rank);
+    blocks[chunk.block][chunk.rows.start * stride..chunk.rows.end * stride].chunks_exact(stride)
 }
 
-/// Calls `update` with each chunk of `blocks`.
+/// Returns the number of rows per chunk.
+fn chunk_rows(rank: usize) -> usize {
+    (CHUNK / rank).max(1)
+}
+
+/// Divides blocks of these numbers of rows into chunks.
+fn chunks(row_counts: impl Iterator<Item = usize>, rank: usize) -> Vec<Chunk> {
+    let of_block = |(block, rows): (usize, usize)| {
+        let starts = (0..rows).step_by(chunk_rows(rank));
+        starts.map(move |start| Chunk {
+            block,
+            rows: start..(start + chunk_rows(rank)).min(rows),
+        })
+    };
+    row_counts.enumerate().flat_map(of_block).collect()
+}
+
+/// Calls `update` with each chunk of `blocks`, whose rows have `stride` floats.
 fn update_chunks(
     blocks: Vec<&mut [f32]>,
+    rank: usize,
+    stride: usize,
     pool: &ThreadPool<'_>,
-    update: impl Fn(Chunk, &mut [f32]) + Sync,
+    update: impl Fn(&Chunk, &mut [f32]) + Sync,
 ) -> Result<()> {
-    let lens: Vec<usize> = blocks.iter().map(|block| block.len()).collect();
-    let slots = blocks.into_iter().flat_map(|block| block.chunks_mut(CHUNK));
+    let chunks = chunks(blocks.iter().map(|block| block.len() / stride), rank);
+    let slots = blocks
+        .into_iter()
+        .flat_map(|block| block.chunks_mut(chunk_rows(rank) * stride));
     let slots: Vec<Mutex<&mut [f32]>> = slots.map(Mutex::new).collect();
-    let chunks = chunks(&lens);
     pool.map(
         chunks.len(),
         || (),
-        |(), c| update(chunks[c].clone(), &mut lock_ignoring_poison(&slots[c])),
+        |(), c| update(&chunks[c], &mut lock_ignoring_poison(&slots[c])),
     )?;
     Ok(())
 }

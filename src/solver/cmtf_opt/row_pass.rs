@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::grouped_entries::GroupedEntries;
 use crate::error::Result;
-use crate::kernel::{BiasedRow, Partials, PartialsScratch};
+use crate::kernel::{BiasedRow, Partials, PartialsScratch, add_symmetric_product};
 use crate::parallel::{ThreadPool, lock_ignoring_poison};
 use crate::progress::{StopFlag, count_operations};
 use crate::simd::padded_len;
@@ -71,10 +71,10 @@ struct PartOfRow {
 }
 
 impl RowPass<'_> {
-    /// Adds the gradient of the term to `gradient`.
+    /// Adds the gradient of the term to `gradient`, whose rows are not padded.
     pub(super) fn run(&self, gradient: &mut [f32], pool: &ThreadPool<'_>) -> Result<PassSums> {
         let _span = trace::span(SpanKind::Rows);
-        let width = padded_len(self.partials.rank);
+        let (rank, width) = (self.partials.rank, padded_len(self.partials.rank));
         let tasks = &self.entries.tasks;
         let stop = pool.stop();
         let scratch = || {
@@ -84,13 +84,13 @@ impl RowPass<'_> {
                 gradient: try_zeroed(width, "row elements")?,
             })
         };
-        let slots = tasks.row_slots(gradient, width);
+        let slots = tasks.row_slots(gradient, rank);
         let run_task = |scratch: &mut RowScratch, t: usize| {
             let mut total = PassSums::default();
             match &tasks.tasks[t] {
                 RowTask::Rows(rows) => {
                     let mut slot = lock_ignoring_poison(&slots[t]);
-                    for (row, to) in rows.clone().zip(slot.chunks_exact_mut(width)) {
+                    for (row, to) in rows.clone().zip(slot.chunks_exact_mut(rank)) {
                         if stop.requested() {
                             break;
                         }
@@ -130,7 +130,7 @@ impl RowPass<'_> {
                 Some((RowTask::PartOfRow { position: next, .. }, _)) if next == position
             );
             if is_last {
-                let to = &mut gradient[position * width..(position + 1) * width];
+                let to = &mut gradient[position * rank..(position + 1) * rank];
                 self.finish_row(*position, squares, &mut scratch, to, &mut total);
                 scratch.sums.fill(0.0);
                 squares = 0.0;
@@ -213,17 +213,9 @@ impl RowPass<'_> {
 impl AllCells<'_> {
     /// Adds `weight` times (A u - s b) to the gradient by a row.
     fn add_gradient(&self, row: usize, u: &[f32], weight: f64, gradient: &mut [f64]) {
-        let rank = u.len();
-        count_operations(rank * rank);
-        let gradient = &mut gradient[..rank];
-        // A is symmetric, so its rows are its columns.
-        for (a, &u) in self.gram.chunks_exact(rank).zip(u) {
-            let factor = weight * f64::from(u);
-            gradient
-                .iter_mut()
-                .zip(a)
-                .for_each(|(g, a)| *g += factor * a);
-        }
+        count_operations(self.gram.len());
+        let gradient = &mut gradient[..u.len()];
+        add_symmetric_product(gradient, weight, &self.gram, u);
         let scale = self.scales.map_or(1.0, |s| f64::from(s[row]));
         for (g, b) in gradient.iter_mut().zip(&self.linear) {
             *g -= weight * scale * b;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::lbfgs::History;
 use super::line_search::{Point, search};
 use super::objective::Objective;
-use super::parameter_vector::{ParameterVector, inner_product, parameters, set_parameters};
+use super::parameter_vector::{ParameterVector, inner_product, set_parameters};
 use crate::error::Result;
 use crate::model::Model;
 use crate::solver::algorithm::{
@@ -57,7 +57,7 @@ impl Algorithm for CmtfOptSolver {
         if self.lowest == Some(value) {
             return Ok(0.0);
         }
-        self.start.copy_parameters(model);
+        self.start.set_parameters_of(model, pool)?;
         loop {
             if let Some(value) = self.step(model, value, context)? {
                 self.value = Some(value);
@@ -157,11 +157,9 @@ impl CmtfOptSolver {
             evaluate(found.step)?;
         }
         let change = self.history.add(model)?;
-        change
-            .parameters
-            .set_difference(&parameters(model), &self.start, pool)?;
+        change.parameters.set_step(model, &self.start, pool)?;
         let (new, old) = (&self.trial_gradient, &self.gradient);
-        change.gradient.set_difference(&new.slices(), old, pool)?;
+        change.gradient.set_difference(new, old, pool)?;
         std::mem::swap(&mut self.gradient, &mut self.trial_gradient);
         Ok(Some(found.value))
     }
