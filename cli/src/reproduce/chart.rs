@@ -13,7 +13,7 @@ const LEGEND_ROW: u32 = 20;
 const COLUMNS: usize = 3;
 
 /// Colours of Okabe and Ito, which colour-blind readers can tell apart, then darker ones.
-const COLOURS: [RGBColor; 12] = [
+const COLOURS: [RGBColor; 16] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -26,6 +26,10 @@ const COLOURS: [RGBColor; 12] = [
     RGBColor(90, 50, 140),
     RGBColor(0, 90, 60),
     RGBColor(160, 0, 60),
+    RGBColor(150, 190, 60),
+    RGBColor(255, 140, 160),
+    RGBColor(60, 120, 130),
+    RGBColor(190, 150, 220),
 ];
 
 /// A curve of a panel.

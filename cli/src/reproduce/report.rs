@@ -202,7 +202,8 @@ fn status(m: &Measurement) -> String {
 
 fn accuracy_table(store: &Store) -> String {
     let mut text = String::from(
-        "Each method searched for its options for the same time, on held-out training entries. The time limits are in `results.json`.\n\n\
+        "Each method of this program searched for its options for the same time, on held-out training entries. The time limits are in \
+         `results.json`.\n\n\
          | data | method | test RMSE | seconds of training | epochs | trials of the search | peak memory | ended by |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
@@ -223,7 +224,11 @@ fn accuracy_table(store: &Store) -> String {
             cell(&key.data),
             cell(&key.method),
             seconds.map_or("-".into(), short_number),
-            points.len(),
+            if points.is_empty() {
+                "-".into()
+            } else {
+                points.len().to_string()
+            },
             number(m, "trials"),
             memory(m)
         );
