@@ -300,6 +300,18 @@ fn what_the_method_lacks_is_refused() {
     refused(&|o| o.penalty = Penalty::L1, false, "l1");
     refused(&|o| o.subset_size = 0, false, "subset_size");
     refused(&|o| o.inner_epochs = 0, false, "inner_epochs");
+    // The kind of model of a preset gives way to that of the ranges.
+    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+    let mut o = Options::preset("paper").unwrap();
+    (o.algorithm, o.rank, o.epochs, o.threads) = (Algorithm::Sals, vec![2], 2, 1);
+    let mut search = TuneOptions {
+        trials: 2,
+        ..TuneOptions::default()
+    };
+    assert!(tune(&problem, &o, &search, &mut (), &()).is_err());
+    search.space.set("model", "cp").unwrap();
+    let found = tune(&problem, &o, &search, &mut (), &()).unwrap();
+    assert_eq!(found.best().options.model, ModelKind::Cp);
     // A model to start from has its own core.
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let mut o = options(4, 2);

@@ -54,6 +54,7 @@ pub fn tune(
     monitor: &dyn Monitor,
 ) -> Result<TuneResult> {
     let started = Instant::now();
+    let options = &with_fixed_model(options, &search_options.space)?;
     check(problem, options, search_options)?;
     let search_monitor = SearchMonitor::new(monitor, started, options.time_limit);
     let explain = |e: Error| match e {
@@ -104,6 +105,16 @@ pub fn tune(
         reason,
         seconds: started.elapsed().as_secs_f64(),
     })
+}
+
+/// Returns the options with the kind of model that the ranges fix, for an algorithm that fits only one kind. A preset may name
+/// another one.
+fn with_fixed_model(options: &Options, space: &Space) -> Result<Options> {
+    let mut options = options.clone();
+    if let (Some(_), Some(model)) = (options.algorithm.only_model(), space.fixed("model")) {
+        options.set("model", model)?;
+    }
+    Ok(options)
 }
 
 /// Refuses options that no search can run with.

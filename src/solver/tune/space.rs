@@ -6,8 +6,9 @@ use crate::error::{Error, Result};
 use crate::options::{OPTION_TABLE, OptionKind, Options};
 
 /// Options that are the same for all trials: they define how a fit runs or is measured.
-const NOT_SEARCHED: [&str; 12] = [
+const NOT_SEARCHED: [&str; 13] = [
     "algorithm",
+    "unobserved",
     "clip",
     "tolerance",
     "patience",
@@ -108,6 +109,17 @@ impl Space {
     /// Returns whether an option can have a range.
     pub fn searches(name: &str) -> bool {
         !NOT_SEARCHED.contains(&name.replace('-', "_").as_str())
+    }
+
+    /// Returns the value of an option that has only one.
+    pub(super) fn fixed(&self, name: &str) -> Option<&str> {
+        match self.ranges.get(name)? {
+            OptionRange::List(values) => match &values[..] {
+                [one] => Some(one),
+                _ => None,
+            },
+            OptionRange::Between(..) => None,
+        }
     }
 
     /// Returns a text that identifies the ranges, for the checksum of state files.
