@@ -43,7 +43,7 @@ impl Entries {
     }
 }
 
-const ALGORITHMS: [Algorithm; 7] = [
+const ALGORITHMS: [Algorithm; 8] = [
     Algorithm::Blocked,
     Algorithm::Opt,
     Algorithm::Naive,
@@ -51,6 +51,7 @@ const ALGORITHMS: [Algorithm; 7] = [
     Algorithm::Gibbs,
     Algorithm::Sals,
     Algorithm::CmtfOpt,
+    Algorithm::TuckerAls,
 ];
 
 /// Returns the model with a full core, if the algorithm has one.

@@ -49,6 +49,7 @@ pub mod format;
 pub mod generate;
 pub mod kernel;
 pub(crate) mod linalg;
+pub mod memory;
 pub mod model;
 pub(crate) mod nearest_name;
 pub(crate) mod normal_distribution;

@@ -25,6 +25,7 @@
 //!   through entries with `hogwild_walk`.
 //! - Row ownership: `row_partition`, `exclusive_rows`, `exclusive_cells`; [`hogwild_rows`] and `row_cache` for lock-free rows.
 //! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `residual_update`, `residual_products`, `cholesky`, `fiber_sums`, `mode_product`, `hollow_gram`.
+//! - Unfolded tensors: `unfolded_row`, `dense_products`.
 //! - Long vectors of parameters: `vector_sums`.
 //! - Merges of replicas: `decayed_sum`, `mode_product`.
 //! - `nearest` finds nearest rows; `flops_probe` measures the machine's peak.
@@ -51,6 +52,7 @@ mod conflict_free;
 mod core_penalty;
 mod core_shape;
 mod decayed_sum;
+mod dense_products;
 mod entry_block;
 #[cfg(test)]
 mod entry_block_tests;
@@ -101,6 +103,7 @@ mod row_moments;
 mod row_partition;
 mod row_sizes;
 mod tensor_kernel;
+mod unfolded_row;
 mod vector_sums;
 
 pub(crate) use batch_job::{MAX_BATCH_LEN, Regularizer};
@@ -115,6 +118,7 @@ pub(crate) use conflict_free::{ClassRows, ConflictFreeClass, ConflictFreeClasses
 pub(crate) use core_penalty::CorePenalty;
 pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};
 pub(crate) use decayed_sum::{decayed_sum, exp_minus};
+pub(crate) use dense_products::{DENSE_LANES, Part, add_cross_products, row_inner_products};
 pub(crate) use entry_block::EntryBlock;
 pub use entry_chunk::EntryChunk;
 pub(crate) use entry_sort::SortedChunk;
@@ -140,4 +144,5 @@ pub(crate) use row_partition::RowPartition;
 pub(crate) use row_sizes::row_sizes;
 pub use tensor_kernel::{Method, TensorKernel};
 pub(crate) use tensor_kernel::{add_outer, weighted_sum};
+pub(crate) use unfolded_row::{UnfoldedRowScratch, add_unfolded_row};
 pub(crate) use vector_sums::{add_scaled, add_symmetric_product, inner_products};

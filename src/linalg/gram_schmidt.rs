@@ -54,31 +54,59 @@ pub(crate) fn qr(columns: &mut [Vec<f64>], seed: u64, monitor: &dyn Monitor) -> 
     let mut r = vec![0.0; rank * rank];
     let mut coefficients = vec![0.0; rank];
     for j in 0..rank {
-        let (basis, rest) = columns.split_at_mut(j);
-        let column = &mut rest[0];
-        let original_norm = norm(column);
         coefficients.fill(0.0);
-        subtract_components(column, basis, &mut coefficients, monitor)?;
-        subtract_components(column, basis, &mut coefficients, monitor)?;
+        r[j * rank + j] = orthonormalize_column(columns, j, seed, &mut coefficients, monitor)?;
         for (k, component) in coefficients[..j].iter().enumerate() {
             r[k * rank + j] = *component;
         }
-        let mut length = norm(column);
-        r[j * rank + j] = length;
-        if length <= DEPENDENT_COLUMN * original_norm || length == 0.0 {
-            r[j * rank + j] = 0.0;
-            let mut s = RandomStream::new(&[seed, j as u64]);
-            length = 0.0;
-            while length <= MIN_RANDOM_NORM {
-                column.iter_mut().for_each(|x| *x = s.standard_normal());
-                subtract_components(column, basis, &mut coefficients, monitor)?;
-                subtract_components(column, basis, &mut coefficients, monitor)?;
-                length = norm(column);
-            }
-        }
-        column.iter_mut().for_each(|x| *x /= length);
     }
     Ok(r)
+}
+
+/// Makes the columns from number `first` on orthonormal to those before, which are orthonormal, and to each other, as [`qr`]
+/// does.
+pub(crate) fn extend_orthonormal(
+    columns: &mut [Vec<f64>],
+    first: usize,
+    seed: u64,
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    let mut unused = vec![0.0; columns.len()];
+    for j in first..columns.len() {
+        orthonormalize_column(columns, j, seed, &mut unused, monitor)?;
+    }
+    Ok(())
+}
+
+/// Makes column `j` orthonormal to those before and adds its components along them to `coefficients`. Returns the length
+/// that remained; 0 if the column was replaced by a random one.
+fn orthonormalize_column(
+    columns: &mut [Vec<f64>],
+    j: usize,
+    seed: u64,
+    coefficients: &mut [f64],
+    monitor: &dyn Monitor,
+) -> Result<f64> {
+    let (basis, rest) = columns.split_at_mut(j);
+    let column = &mut rest[0];
+    let original_norm = norm(column);
+    subtract_components(column, basis, coefficients, monitor)?;
+    subtract_components(column, basis, coefficients, monitor)?;
+    let mut length = norm(column);
+    let is_dependent = length <= DEPENDENT_COLUMN * original_norm || length == 0.0;
+    if is_dependent {
+        let mut s = RandomStream::new(&[seed, j as u64]);
+        let mut unused = vec![0.0; j];
+        length = 0.0;
+        while length <= MIN_RANDOM_NORM {
+            column.iter_mut().for_each(|x| *x = s.standard_normal());
+            subtract_components(column, basis, &mut unused, monitor)?;
+            subtract_components(column, basis, &mut unused, monitor)?;
+            length = norm(column);
+        }
+    }
+    column.iter_mut().for_each(|x| *x /= length);
+    Ok(if is_dependent { 0.0 } else { length })
 }
 
 #[cfg(test)]

@@ -22,19 +22,28 @@ pub enum Algorithm {
     Sals,
     /// CMTF-OPT (Acar, Kolda and Dunlavy, 2011): all parameters at once by L-BFGS, CP.
     CmtfOpt,
+    /// CMTF-Tucker-ALS (Ozcaglar, 2012): higher-order orthogonal iteration on the zero-filled tensor and matrices.
+    TuckerAls,
 }
 
 impl Algorithm {
-    /// Returns whether each row is updated from all its entries at once (`als`, `gibbs`, `sals`, `cmtf-opt`), instead of by
-    /// SGD.
+    /// Returns whether each row is updated from all its entries at once (`als`, `gibbs`, `sals`, `cmtf-opt`, `tucker-als`),
+    /// instead of by SGD.
     pub fn is_rowwise(self) -> bool {
         !matches!(self, Algorithm::Blocked | Algorithm::Opt | Algorithm::Naive)
+    }
+
+    /// Returns whether factors are orthonormal at all times, which leaves nothing to penalize. Fits then start from random
+    /// orthonormal factors.
+    pub(crate) fn has_orthonormal_factors(self) -> bool {
+        self == Algorithm::TuckerAls
     }
 
     /// Returns the only kind of model that the algorithm fits; `None` if it fits all.
     pub fn only_model(self) -> Option<ModelKind> {
         match self {
             Algorithm::Sals | Algorithm::CmtfOpt => Some(ModelKind::Cp),
+            Algorithm::TuckerAls => Some(ModelKind::Tucker),
             _ => None,
         }
     }
@@ -187,7 +196,7 @@ macro_rules! choices {
     };
 }
 
-choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs", Sals = "sals", CmtfOpt = "cmtf-opt");
+choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs", Sals = "sals", CmtfOpt = "cmtf-opt", TuckerAls = "tucker-als");
 choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
 choices!(Initialization, INITIALIZATIONS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Paper = "paper", Normal = "normal");

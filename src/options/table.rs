@@ -36,11 +36,32 @@ const ALL: &[Algorithm] = &[
     Algorithm::Gibbs,
     Algorithm::Sals,
     Algorithm::CmtfOpt,
+    Algorithm::TuckerAls,
+];
+/// The algorithms that repeat epochs until the last one, and return a single model.
+const NOT_GIBBS: &[Algorithm] = &[
+    Algorithm::Blocked,
+    Algorithm::Opt,
+    Algorithm::Naive,
+    Algorithm::Als,
+    Algorithm::Sals,
+    Algorithm::CmtfOpt,
+    Algorithm::TuckerAls,
+];
+/// The algorithms with biases.
+const BIASED: &[Algorithm] = &[
+    Algorithm::Blocked,
+    Algorithm::Opt,
+    Algorithm::Naive,
+    Algorithm::Als,
+    Algorithm::Gibbs,
+    Algorithm::Sals,
+    Algorithm::CmtfOpt,
 ];
 /// The algorithms with a learning rate.
 const SGD: &[Algorithm] = &[Algorithm::Blocked, Algorithm::Opt, Algorithm::Naive];
-/// The algorithms that minimize the objective.
-const NOT_GIBBS: &[Algorithm] = &[
+/// The algorithms that minimize squared errors on the entries, with penalties.
+const PENALIZED: &[Algorithm] = &[
     Algorithm::Blocked,
     Algorithm::Opt,
     Algorithm::Naive,
@@ -63,6 +84,7 @@ const COUPLED: &[Algorithm] = &[
     Algorithm::Als,
     Algorithm::Gibbs,
     Algorithm::CmtfOpt,
+    Algorithm::TuckerAls,
 ];
 const SALS: &[Algorithm] = &[Algorithm::Sals];
 const CMTF_OPT: &[Algorithm] = &[Algorithm::CmtfOpt];
@@ -134,7 +156,7 @@ macro_rules! options {
 
 options! {
     algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked", ALL,
-        "Algorithm: blocked (parallel SGD), gibbs (slower, usually more accurate) or als; of the paper: opt, naive, sals, cmtf-opt";
+        "Algorithm: blocked (SGD), gibbs (slower, usually more accurate) or als; of the paper: opt, naive, sals, cmtf-opt, tucker-als";
     model: ModelKind, OptionKind::Choice(MODELS), "auto", ALL,
         "Core tensor: tucker, cp, or auto (cp if rank is auto)";
     rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL,
@@ -149,21 +171,21 @@ options! {
         "Decay of schedule inverse, eta / (1 + decay t)";
     core_step: Option<f64>, OptionKind::Real(0.0, 1e6), "auto", SGD,
         "Learning rate of the core relative to the factors";
-    mean: bool, OptionKind::Flag, "true", NOT_GIBBS,
+    mean: bool, OptionKind::Flag, "true", PENALIZED,
         "Subtract the mean (standardize the values) while fitting";
-    biases: bool, OptionKind::Flag, "true", ALL,
+    biases: bool, OptionKind::Flag, "true", BIASED,
         "Fit a bias for each row of each mode";
-    lambda_bias: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", NOT_GIBBS,
+    lambda_bias: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", PENALIZED,
         "Penalty on biases, one or per mode; auto: estimated";
-    lambda_reg: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", NOT_GIBBS,
+    lambda_reg: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", PENALIZED,
         "Penalty on factors, core and columns; auto: estimated";
-    penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root", NOT_GIBBS,
+    penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root", PENALIZED,
         "Penalty of a row with n entries: 1 (row), root of n, n (entry)";
     lambda_m: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", COUPLED,
         "Weight of matrices without one; auto: 1, or 0 if none is better";
     penalty: Penalty, OptionKind::Choice(PENALTIES), "l2", SGD,
         "Penalty norm: l2 (squares) or l1 (absolute values)";
-    start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto", NOT_GIBBS,
+    start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto", PENALIZED,
         "Initial factors: drawn (by a short Gibbs chain), identity, paper or normal; auto is drawn, or paper with nonneg";
     nonneg: bool, OptionKind::Flag, "false", SGD_AND_ALS,
         "Keep factors, core and columns non-negative; no mean, no biases";
@@ -209,7 +231,11 @@ impl Options {
     /// Returns whether cells of the tensor and of observed matrices without an entry are 0, instead of unknown. There are then
     /// neither mean nor biases, and predictions for rows without entries are 0.
     pub fn is_zero_filled(&self) -> bool {
-        self.algorithm == Algorithm::CmtfOpt && self.unobserved == Unobserved::Zeros
+        match self.algorithm {
+            Algorithm::CmtfOpt => self.unobserved == Unobserved::Zeros,
+            Algorithm::TuckerAls => true,
+            _ => false,
+        }
     }
 
     /// Returns whether a mean and biases can be subtracted from the values: not if they must stay non-negative, nor where cells

@@ -7,6 +7,7 @@ use super::rowwise::RowwiseSolver;
 use super::sals::{self, SalsSolver};
 use super::sgd::blocked::{BlockedSgd, BlockingPlan};
 use super::sgd::hogwild::HogwildSgd;
+use super::tucker_als::{self, TuckerAls};
 use crate::error::{Error, Result};
 use crate::kernel::{CoreKind, CoreShape};
 use crate::model::Model;
@@ -21,6 +22,7 @@ pub(super) enum AlgorithmPlan {
     Rowwise,
     Sals,
     CmtfOpt,
+    TuckerAls,
 }
 
 impl AlgorithmPlan {
@@ -38,6 +40,7 @@ impl AlgorithmPlan {
             options::Algorithm::Als | options::Algorithm::Gibbs => AlgorithmPlan::Rowwise,
             options::Algorithm::Sals => AlgorithmPlan::Sals,
             options::Algorithm::CmtfOpt => AlgorithmPlan::CmtfOpt,
+            options::Algorithm::TuckerAls => AlgorithmPlan::TuckerAls,
         }
     }
 
@@ -46,9 +49,10 @@ impl AlgorithmPlan {
         match self {
             AlgorithmPlan::Blocked(plan) => EntryLayout::Blocked(plan.partition()),
             AlgorithmPlan::Hogwild => EntryLayout::Shuffled,
-            AlgorithmPlan::Rowwise | AlgorithmPlan::Sals | AlgorithmPlan::CmtfOpt => {
-                EntryLayout::InOrder
-            }
+            AlgorithmPlan::Rowwise
+            | AlgorithmPlan::Sals
+            | AlgorithmPlan::CmtfOpt
+            | AlgorithmPlan::TuckerAls => EntryLayout::InOrder,
         }
     }
 
@@ -73,6 +77,7 @@ impl AlgorithmPlan {
             AlgorithmPlan::Rowwise => Box::new(RowwiseSolver::new(model, context, state)?),
             AlgorithmPlan::Sals => Box::new(SalsSolver::new(model, context, state)?),
             AlgorithmPlan::CmtfOpt => Box::new(CmtfOptSolver::new(model, context, state)?),
+            AlgorithmPlan::TuckerAls => Box::new(TuckerAls::new(model, context, state)?),
         })
     }
 }
@@ -83,6 +88,20 @@ pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<
     match options.algorithm {
         options::Algorithm::Sals => sals::check_support(problem, options),
         options::Algorithm::CmtfOpt => cmtf_opt::check_support(problem, options),
+        options::Algorithm::TuckerAls => tucker_als::check_support(problem, options),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a fit that needs more memory than is available, before any of it is allocated, if the algorithm is known to need
+/// much. `init` is the model to start from, if one is given.
+pub(super) fn check_memory(
+    problem: &Problem<'_>,
+    options: &Options,
+    init: Option<&Model>,
+) -> Result<()> {
+    match options.algorithm {
+        options::Algorithm::TuckerAls => tucker_als::check_memory(problem, options, init),
         _ => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! The entry point of a fit: checks the input, resolves options and starting values, and runs the driver.
 
-use super::algorithm_factory::check_support;
+use super::algorithm_factory::{check_memory, check_support};
 use super::coupling_selection::select_couplings;
 use super::driver::{Clock, Fit, FitMonitor, FitState};
 use super::holdout_split::HoldoutSplit;
@@ -99,6 +99,7 @@ fn fit_with_monitor(
             warn_of_constant_matrix(matrix.entries.name(), &mut state.record, observer);
         }
     }
+    check_memory(problem, &options, input.init)?;
     let changed = problem.with_matrices(&kinds, &options, monitor)?;
     let problem = changed.as_ref().unwrap_or(problem);
     if state.checkpoint.is_none() {

@@ -80,6 +80,9 @@ pub(super) fn resolve_options(
     if o.algorithm == Algorithm::Gibbs {
         return Ok(without_start(resolve_gibbs(problem, o, init)));
     }
+    if o.algorithm.has_orthonormal_factors() {
+        return Ok(without_start(resolve_orthonormal(problem, o, init)));
+    }
     if o.start == Initialization::Auto {
         o.start = if o.nonneg {
             Initialization::Paper
@@ -95,17 +98,7 @@ pub(super) fn resolve_options(
             "start = drawn: posterior samples have negative elements; with nonneg it must be paper, normal or identity",
         ));
     }
-    take_shape(&mut o, init);
-    if o.model == ModelKind::Auto {
-        o.model = match o.algorithm.only_model() {
-            Some(model) => model,
-            None if o.rank.is_empty() => ModelKind::Cp,
-            None => ModelKind::Tucker,
-        };
-    }
-    if o.rank.is_empty() {
-        o.rank = vec![default_rank(problem, o.model)];
-    }
+    resolve_shape(problem, &mut o, init);
     if !o.start.defines_prior_mean() {
         o.eta.get_or_insert(PAPER_ETA);
         o.lambda_reg.get_or_insert(PAPER_PENALTY);
@@ -218,6 +211,34 @@ fn resolve_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) ->
     o.lambda_reg.get_or_insert(0.0);
     o.core_step.get_or_insert(1.0);
     o
+}
+
+/// Resolves the options of a fit of orthonormal factors, which has neither learning rate nor penalty. The option `start` has
+/// no effect.
+fn resolve_orthonormal(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) -> Options {
+    resolve_shape(problem, &mut o, init);
+    if o.start == Initialization::Auto {
+        o.start = Initialization::Normal;
+    }
+    o.eta.get_or_insert(0.0);
+    o.lambda_reg.get_or_insert(0.0);
+    o.core_step.get_or_insert(1.0);
+    o
+}
+
+/// Resolves model and rank of a fit by anything but `gibbs`.
+fn resolve_shape(problem: &Problem<'_>, o: &mut Options, init: Option<&Model>) {
+    take_shape(o, init);
+    if o.model == ModelKind::Auto {
+        o.model = match o.algorithm.only_model() {
+            Some(model) => model,
+            None if o.rank.is_empty() => ModelKind::Cp,
+            None => ModelKind::Tucker,
+        };
+    }
+    if o.rank.is_empty() {
+        o.rank = vec![default_rank(problem, o.model)];
+    }
 }
 
 /// Describes model and rank, where `options` leave them open.

@@ -5,8 +5,8 @@
 //!
 //! Open `fit.rs` first. It resolves the options (`hyperparameters`) and the starting values (`gibbs_init`), then runs the
 //! `driver`: one loop over epochs for every algorithm. `algorithm` is the interface that an algorithm implements,
-//! `algorithm_factory` chooses one: `sgd::blocked`, `sgd::hogwild`, `rowwise` (`als` and `gibbs`), `sals` or
-//! `cmtf_opt`. All of them work on
+//! `algorithm_factory` chooses one: `sgd::blocked`, `sgd::hogwild`, `rowwise` (`als` and `gibbs`), `sals`, `cmtf_opt` or
+//! `tucker_als`. All of them work on
 //! `data`, a copy of the entries after `standardization`. `tune` searches for options with many fits; `fold_in` adds rows to
 //! a fitted model.
 
@@ -52,6 +52,7 @@ mod sals;
 mod sgd;
 mod standardization;
 mod stream_ids;
+mod tucker_als;
 pub mod tune;
 
 pub use biases::{BiasOptions, fit_biases};

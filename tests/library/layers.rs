@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::common::workspace_root;
 
 /// Layers of the library, lowest first. A layer may import only itself and the layers before it.
-const LAYERS: [&str; 24] = [
+const LAYERS: [&str; 25] = [
     "cache_line",
     "error",
+    "memory",
     "nearest_name",
     "normal_distribution",
     "progress",

@@ -36,6 +36,7 @@ mod resume;
 mod rowwise;
 mod rowwise_results;
 mod sals;
+mod tucker_als;
 mod tune;
 mod valid_fraction;
 mod weights;

@@ -37,6 +37,10 @@ const CMTF_OPT_VECTORS: u64 = 24;
 /// `last_good` if there is a time limit, the conditional means, and one in reserve.
 const GIBBS_INIT_COPIES: u64 = 4;
 
+/// Most bytes that `tucker-als` needs for the unfolded tensor, and for partial sums (`solver::tucker_als`).
+const MAX_UNFOLDED_BYTES: u64 = 1 << 28;
+const MAX_PRODUCT_BYTES: u64 = 1 << 27;
+
 /// Bytes of a page of a [`RowMap`](s3cmtf::format::RowMap), with its entry in the page table.
 const PAGE_BYTES: u64 = 84;
 
@@ -172,6 +176,19 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
             size.saturating_mul(rank_of(mode) as u64)
         })
     };
+    if options.algorithm == Algorithm::TuckerAls {
+        // The unfolded tensor times the factors, partial sums of products with it, and the vectors of eigenproblems
+        // (`solver::tucker_als`).
+        let update = |(mode, &count): (usize, &u64)| {
+            let rank = rank_of(mode) as u64;
+            let width = core / rank;
+            let unfolded = count.saturating_mul(8 * width).min(MAX_UNFOLDED_BYTES);
+            let sums = width.saturating_mul(64 * 8 * width).min(MAX_PRODUCT_BYTES);
+            let vectors = count.saturating_mul(9 * 8 * rank);
+            unfolded.saturating_add(sums).saturating_add(vectors)
+        };
+        total.add(rows.iter().enumerate().map(update).max().unwrap_or(0), 1);
+    }
     // Each thread has a replica of the core, its gradient, and buffers of the batch kernels.
     total.add(core, 4 * (copies + 4 * options.threads));
     if is_gibbs {

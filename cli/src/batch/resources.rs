@@ -1,8 +1,5 @@
 //! Allocation of threads, CPUs and memory to jobs.
 
-use std::fs;
-use std::path::Path;
-
 /// The threads, CPUs and memory that no running job holds.
 pub(super) struct ResourcePool {
     free_threads: usize,
@@ -55,22 +52,6 @@ impl ResourcePool {
         let is_free = |cpu: &&usize| self.free_cpus.contains(cpu) || allocation.cpus.contains(cpu);
         self.free_cpus = self.all_cpus.iter().filter(is_free).copied().collect();
     }
-}
-
-/// Returns the memory that the system has available, in bytes, if it reports it.
-pub(super) fn available_memory() -> Option<u64> {
-    let info = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    let available = kib.saturating_mul(1024);
-    // The limit of a container may be lower than that of the machine.
-    let cgroup = |file: &str| -> Option<u64> {
-        let path = Path::new("/sys/fs/cgroup").join(file);
-        fs::read_to_string(path).ok()?.trim().parse().ok()
-    };
-    let limit =
-        cgroup("memory.max").map(|m| m.saturating_sub(cgroup("memory.current").unwrap_or(0)));
-    Some(limit.map_or(available, |limit| available.min(limit)))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use s3cmtf::Monitor;
 use s3cmtf::Result;
+use s3cmtf::memory::available_memory;
 use s3cmtf::parallel::{available_threads, cpus_for_concurrent_jobs, spawn};
 
 use super::execution::SharedState;
@@ -14,7 +15,7 @@ use super::file_identity::canonical;
 use super::job_reader::JobReader;
 use super::journal::Journal;
 use super::options::{BatchObserver, BatchOptions, BatchSummary};
-use super::resources::{ResourcePool, available_memory};
+use super::resources::ResourcePool;
 use super::scheduler::{BatchContext, Message, Scheduler};
 
 /// Runs jobs in parallel until the input ends and all jobs have ended.

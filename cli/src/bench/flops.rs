@@ -72,5 +72,7 @@ pub(super) fn flops_per_entry(options: &Options, algorithm: Algorithm, ranks: &[
         }
         // The gradient by the rows of each mode, for one evaluation per iteration.
         (_, Algorithm::CmtfOpt) => n * (n + 2.0) * largest,
+        // The products with the factors, if no two entries share rows of two modes.
+        (_, Algorithm::TuckerAls) => 2.0 * n * (largest + core / largest),
     }
 }

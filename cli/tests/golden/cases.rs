@@ -133,6 +133,17 @@ fn side_information() -> Vec<Case> {
             }
         }
     }
+    for order in 2..=4 {
+        for [variant, data, extra] in table(VARIANTS) {
+            if !["plain", "coupled", "full"].contains(&variant) {
+                continue;
+            }
+            let name = format!("tucker/order {order}/{variant}");
+            let options = format!("--model tucker --rank 3 {extra}");
+            let data = format!("{data}{order}");
+            cases.push(Case::new(&name, &data, "tucker-als", &options));
+        }
+    }
     cases
 }
 

@@ -180,7 +180,7 @@ fn option_reference_has_the_arguments_of_fit() {
 }
 
 /// A value of each option that some algorithm does not use, other than its default.
-const OTHER_VALUES: [(&str, &str); 21] = [
+const OTHER_VALUES: [(&str, &str); 22] = [
     ("epochs", "5"),
     ("eta", "0.3"),
     ("schedule", "inverse"),
@@ -202,6 +202,7 @@ const OTHER_VALUES: [(&str, &str); 21] = [
     ("subset_size", "1"),
     ("inner_epochs", "2"),
     ("unobserved", "zeros"),
+    ("biases", "false"),
 ];
 
 #[test]
@@ -223,7 +224,14 @@ fn algorithms_ignore_or_refuse_options_they_do_not_use() {
     };
     let error = |line: &serde_json::Value| line["summary"]["train_rmse"].clone();
     for algorithm in [
-        "blocked", "opt", "naive", "als", "gibbs", "sals", "cmtf-opt",
+        "blocked",
+        "opt",
+        "naive",
+        "als",
+        "gibbs",
+        "sals",
+        "cmtf-opt",
+        "tucker-als",
     ] {
         let model = match algorithm {
             "sals" | "cmtf-opt" => "cp",

@@ -31,7 +31,7 @@ use std::time::Instant;
 use search::Search;
 use stop::SearchMonitor;
 
-use super::algorithm_factory::check_support;
+use super::algorithm_factory::{check_memory, check_support};
 use super::driver::{Clock, FitMonitor};
 use super::fit::check_matrix_weights;
 use super::hyperparameters::resolve_options;
@@ -65,6 +65,7 @@ pub fn tune(
         e => e,
     };
     let monitor = FitMonitor::new(&search_monitor, Clock::start(), 0.0);
+    check_memory(problem, options, None)?;
     let reduced = problem
         .with_matrices(&problem.matrix_kinds(), options, &monitor)
         .map_err(explain)?;

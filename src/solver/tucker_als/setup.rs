@@ -1,0 +1,149 @@
+//! Construction of the solver from the driver's data, and what it refuses.
+
+use super::mode_entries::{TuckerMode, ZeroFilledMatrix};
+use super::objective::sum_of_squares;
+use super::solver::TuckerAls;
+
+use crate::error::{Error, Result};
+use crate::kernel::CooSlices;
+use crate::model::{Model, RowPrior};
+use crate::options::{Options, Penalty};
+use crate::problem::{MatrixKind, Problem};
+use crate::progress::{OPERATIONS_PER_NORMAL_SAMPLE, StepPolls};
+use crate::random::RandomStream;
+use crate::solver::algorithm::{FitContext, InitialState, Origin};
+use crate::solver::rowwise::{RowTasks, group_by_modes};
+use crate::solver::stream_ids;
+use crate::sort::stable_sort_by_key;
+
+/// Refuses problems and options that CMTF-Tucker-ALS does not have.
+pub(in crate::solver) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
+    let refuse = |why: String| Err(Error::argument(why));
+    if problem.tensor().is_weighted() {
+        return refuse(format!(
+            "{}: has weights, which the zeros of tucker-als lack; leave them out, or use another algorithm",
+            problem.tensor().name()
+        ));
+    }
+    for matrix in problem.matrices() {
+        let name = matrix.entries.name();
+        match matrix.kind {
+            MatrixKind::Graph => {
+                return refuse(format!(
+                    "{name}: tucker-als has no graphs; leave it out, or use another algorithm"
+                ));
+            }
+            MatrixKind::Sampled(_) => {
+                return refuse(format!(
+                    "{name}: tucker-als takes all unlisted cells as 0 and samples none; couple the matrix as full"
+                ));
+            }
+            _ if matrix.entries.is_weighted() => {
+                return refuse(format!(
+                    "{name}: has weights, which the zeros of tucker-als lack; leave them out, or use another algorithm"
+                ));
+            }
+            _ => {}
+        }
+    }
+    if options.nonneg {
+        return refuse(
+            "tucker-als has orthonormal factors, with elements of either sign; for non-negative factors use als or blocked"
+                .into(),
+        );
+    }
+    if options.penalty == Penalty::L1 {
+        return refuse(
+            "tucker-als has orthonormal factors and no penalty; leave out penalty, or use another algorithm"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+impl TuckerAls {
+    /// Prepares the first epoch.
+    pub(in crate::solver) fn new(
+        model: &mut Model,
+        context: &FitContext<'_>,
+        initial: &InitialState<'_>,
+    ) -> Result<TuckerAls> {
+        let FitContext {
+            options,
+            data,
+            pool,
+            ..
+        } = context;
+        let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len()).collect();
+        let entries = data.tensor.list();
+        let tensor = CooSlices {
+            row_counts: &row_counts,
+            rows: &entries.rows,
+            values: &entries.values,
+            weights: &[],
+        };
+        let mut modes = Vec::new();
+        for (n, csr) in group_by_modes(tensor, pool)?.into_iter().enumerate() {
+            let matrices = data.matrices.iter().enumerate();
+            let matrices = matrices
+                .filter(|(_, m)| m.mode == n)
+                .filter_map(|(m, matrix)| {
+                    // A matrix of weight 0 has no entries.
+                    Some(ZeroFilledMatrix {
+                        number: m,
+                        scale: f64::from(matrix.weight).sqrt(),
+                        entries: matrix.full.clone()?,
+                    })
+                });
+            modes.push(TuckerMode {
+                tasks: RowTasks::all(&[&csr])?,
+                matrices: matrices.collect(),
+                csr,
+            });
+        }
+        let mut modes_by_size: Vec<usize> = (0..row_counts.len()).collect();
+        stable_sort_by_key(&mut modes_by_size, &|&n| row_counts[n]);
+        let solver = TuckerAls {
+            squares: sum_of_squares(&modes[0].csr),
+            modes,
+            modes_by_size,
+            seed: options.seed,
+        };
+        if matches!(initial.origin, Origin::Checkpoint) {
+            return Ok(solver);
+        }
+        if matches!(initial.origin, Origin::Random) {
+            fill_randomly(model, options.seed, pool.monitor())?;
+        }
+        // There is no penalty and no prior.
+        for mode in &mut model.modes {
+            mode.prior = RowPrior::default();
+        }
+        model.core_prior_mean = Vec::new();
+        solver.orthonormalize(model, pool)?;
+        model.update_mean_rows()?;
+        Ok(solver)
+    }
+}
+
+/// Fills the factors with samples of the normal distribution, whatever the option `start` says.
+fn fill_randomly(
+    model: &mut Model,
+    seed: u64,
+    monitor: &dyn crate::progress::Monitor,
+) -> Result<()> {
+    for (n, mode) in model.modes.iter_mut().enumerate() {
+        let (rank, stride) = (mode.factor.rank(), mode.factor.stride());
+        let mut polls = StepPolls::new(monitor, rank * OPERATIONS_PER_NORMAL_SAMPLE);
+        let rows = mode.factor.as_mut_slice()?.chunks_exact_mut(stride);
+        for (i, row) in rows.enumerate() {
+            polls.step()?;
+            let stream = [seed, stream_ids::BASIS, n as u64, i as u64];
+            let mut s = RandomStream::new(&stream);
+            row[..rank]
+                .iter_mut()
+                .for_each(|x| *x = s.standard_normal() as f32);
+        }
+    }
+    Ok(())
+}

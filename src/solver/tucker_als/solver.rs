@@ -1,0 +1,139 @@
+//! The solver: the sweep over the modes, and the interface to the driver.
+
+use super::dense::{factor_rows, orthonormalize_columns};
+use super::factor_update::leading_left_vectors;
+use super::mode_entries::TuckerMode;
+use super::objective::objective;
+use super::unfolding::Unfolding;
+use crate::error::Result;
+use crate::model::Model;
+use crate::parallel::ThreadPool;
+use crate::random::hash_words;
+use crate::solver::algorithm::{Algorithm, EpochRequest, FitContext, TrainingError};
+use crate::solver::loss::SquaredErrors;
+use crate::solver::stream_ids;
+
+/// `tucker-als` on one problem.
+pub(in crate::solver) struct TuckerAls {
+    pub(super) modes: Vec<TuckerMode>,
+    /// The modes in the order of their updates, by their number of rows.
+    pub(super) modes_by_size: Vec<usize>,
+    /// |X|^2.
+    pub(super) squares: f64,
+    pub(super) seed: u64,
+}
+
+impl TuckerAls {
+    /// Returns the seed of random columns of mode `n`.
+    fn basis_seed(&self, n: usize) -> u64 {
+        hash_words(&[self.seed, stream_ids::BASIS, n as u64])
+    }
+
+    /// Makes all factors orthonormal and computes the core and the columns of matrices from them.
+    pub(super) fn orthonormalize(&self, model: &mut Model, pool: &ThreadPool<'_>) -> Result<()> {
+        for n in 0..model.order() {
+            let count = model.modes[n].rows.len();
+            let mut factor = factor_rows(&model.modes[n].factor, count)?;
+            let rank = model.shape.ranks()[n];
+            orthonormalize_columns(&mut factor, rank, self.basis_seed(n), pool)?;
+            round_to_f32(&mut factor);
+            self.store_factor(model, n, &factor, pool)?;
+        }
+        let last = self.modes_by_size[self.modes_by_size.len() - 1];
+        let factor = factor_rows(&model.modes[last].factor, model.modes[last].rows.len())?;
+        let core = Unfolding::new(&self.modes[last], model, pool)?.core(model, last, &factor)?;
+        store_core(model, &core)
+    }
+
+    /// Writes the rows of a factor, and V = Y^T A for its matrices, into the model.
+    fn store_factor(
+        &self,
+        model: &mut Model,
+        n: usize,
+        rows: &[f64],
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
+        let factor = &mut model.modes[n].factor;
+        let (rank, stride) = (factor.rank(), factor.stride());
+        let to = factor.as_mut_slice()?.chunks_exact_mut(stride);
+        for (to, row) in to.zip(rows.chunks_exact(rank)) {
+            to.iter_mut().zip(row).for_each(|(to, &x)| *to = x as f32);
+        }
+        for matrix in &self.modes[n].matrices {
+            let columns = matrix.transposed_times(rows, rank, 1.0, pool)?;
+            let factor = &mut model.matrices[matrix.number].factor;
+            let to = factor.as_mut_slice()?.chunks_exact_mut(stride);
+            for (to, row) in to.zip(columns.chunks_exact(rank)) {
+                to.iter_mut().zip(row).for_each(|(to, &x)| *to = x as f32);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rounds to the precision of a model, so that results that depend on a factor are those of the stored one.
+fn round_to_f32(rows: &mut [f64]) {
+    rows.iter_mut().for_each(|x| *x = f64::from(*x as f32));
+}
+
+/// Writes a core without padding into the model.
+fn store_core(model: &mut Model, core: &[f64]) -> Result<()> {
+    let rounded: Vec<f32> = core.iter().map(|&g| g as f32).collect();
+    model
+        .core
+        .copy_from_slice(&model.shape.padded_core(&rounded)?);
+    Ok(())
+}
+
+impl Algorithm for TuckerAls {
+    fn epoch(
+        &mut self,
+        model: &mut Model,
+        context: &FitContext<'_>,
+        _: EpochRequest,
+    ) -> Result<f64> {
+        let pool = &context.pool;
+        let mut core = Vec::new();
+        for (k, &n) in self.modes_by_size.iter().enumerate() {
+            let unfolding = Unfolding::new(&self.modes[n], model, pool)?;
+            let current = &model.modes[n].factor;
+            let mut factor = leading_left_vectors(&unfolding, current, self.basis_seed(n), pool)?;
+            round_to_f32(&mut factor);
+            if k + 1 == self.modes_by_size.len() {
+                core = unfolding.core(model, n, &factor)?;
+            }
+            drop(unfolding);
+            self.store_factor(model, n, &factor, pool)?;
+        }
+        store_core(model, &core)?;
+        Ok(0.0)
+    }
+
+    fn training_error(
+        &self,
+        model: &Model,
+        context: &FitContext<'_>,
+        squared_errors: Option<SquaredErrors>,
+    ) -> Result<TrainingError> {
+        let FitContext { data, pool, .. } = context;
+        let squared_errors = match squared_errors {
+            Some(known) => known,
+            None => context.squared_errors(model, &data.tensor)?,
+        };
+        let smallest = self.modes_by_size[0];
+        let mode = (smallest, &self.modes[smallest]);
+        Ok(TrainingError {
+            rmse: context.rmse(squared_errors, data.tensor_weight),
+            loss: objective(model, data, mode, self.squares, pool)?,
+        })
+    }
+
+    fn can_diverge(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self, model: &mut Model, _: &FitContext<'_>) -> Result<()> {
+        model.orthogonal = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,286 @@
+//! The matrix M = [W, sqrt(lambda_m) Y_m] of a mode and products with it.
+//!
+//! W has a row per row of the mode and a column per combination of columns of the other factors. The matrices Y_m are sparse.
+//! Rows are processed in groups that depend on the data alone, and sums over groups are added in their order, so results are
+//! independent of the thread count.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use super::dense::{from_padded, padded_rows};
+use super::mode_entries::{TuckerMode, ZeroFilledMatrix, add_sparse_row};
+use super::unfolded_rows::{Array, UnfoldedRows};
+use crate::error::Result;
+use crate::kernel::{DENSE_LANES, Part, add_cross_products, row_inner_products};
+use crate::model::Model;
+use crate::parallel::{ThreadPool, lock_ignoring_poison};
+use crate::trace::{self, SpanKind};
+use crate::try_alloc::try_zeroed;
+
+/// Most bytes of the partial sums of all groups, unless there is only one.
+pub(super) const MAX_SUM_BYTES: usize = 1 << 27;
+
+/// Most groups of rows.
+pub(super) const MAX_GROUPS: usize = 64;
+
+/// M for the current factors of the other modes.
+pub(super) struct Unfolding<'a> {
+    w: UnfoldedRows<'a>,
+    pool: &'a ThreadPool<'a>,
+}
+
+impl<'a> Unfolding<'a> {
+    /// Prepares products for the factors of `model`. Computes W if it is small.
+    pub(super) fn new(
+        mode: &'a TuckerMode,
+        model: &'a Model,
+        pool: &'a ThreadPool<'a>,
+    ) -> Result<Unfolding<'a>> {
+        let w = UnfoldedRows::new(mode, model, pool)?;
+        Ok(Unfolding { w, pool })
+    }
+
+    pub(super) fn row_count(&self) -> usize {
+        self.w.mode.csr.row_count()
+    }
+
+    /// Returns the number of columns of M.
+    pub(super) fn column_count(&self) -> usize {
+        let matrices = self.w.mode.matrices.iter();
+        self.w.width + matrices.map(ZeroFilledMatrix::column_count).sum::<usize>()
+    }
+
+    /// Returns the other modes. The columns of W are ordered by their columns; those of the last vary fastest.
+    pub(super) fn other_modes(&self) -> &[usize] {
+        self.w.mode.csr.other_modes()
+    }
+
+    /// Returns M T, one row of as many elements as T has columns for each row of the mode. T is given by its columns.
+    pub(super) fn times(&self, t: &[Vec<f64>]) -> Result<Vec<f64>> {
+        let _span = trace::span(SpanKind::Rows);
+        let (w, width) = (&self.w, t.len());
+        let matrices = &w.mode.matrices;
+        let of_w = padded_rows(t, 0..w.width)?;
+        let mut of_matrices: Vec<Vec<f64>> = Vec::new();
+        let mut first = w.width;
+        for matrix in matrices {
+            let columns = first..first + matrix.column_count();
+            first = columns.end;
+            let mut rows: Vec<f64> = try_zeroed(columns.len() * width, "column elements")?;
+            for (k, t) in t.iter().enumerate() {
+                let to = rows.iter_mut().skip(k).step_by(width);
+                to.zip(&t[columns.clone()]).for_each(|(to, &x)| *to = x);
+            }
+            of_matrices.push(rows);
+        }
+        let mut out: Vec<f64> = try_zeroed(self.row_count() * width, "row elements")?;
+        let groups = w.row_groups(MAX_GROUPS);
+        let mut rest = &mut out[..];
+        let split = |group: &Range<usize>| {
+            let slot;
+            (slot, rest) = std::mem::take(&mut rest).split_at_mut(group.len() * width);
+            Mutex::new(slot)
+        };
+        let slots: Vec<Mutex<&mut [f64]>> = groups.iter().map(split).collect();
+        self.pool.try_map(
+            groups.len(),
+            || w.scratch(),
+            |scratch, g| {
+                let mut out = lock_ignoring_poison(&slots[g]);
+                let first = groups[g].start;
+                let visit = |rows: &[usize], block: &[Array], products: &mut Vec<f64>| {
+                    products.clear();
+                    products.resize(rows.len() * width, 0.0);
+                    row_inner_products(block, &of_w, width, products);
+                    for (&row, product) in rows.iter().zip(products.chunks_exact(width)) {
+                        out[(row - first) * width..][..width].copy_from_slice(product);
+                    }
+                };
+                w.for_blocks(groups[g].clone(), scratch, visit)?;
+                for (matrix, t) in matrices.iter().zip(&of_matrices) {
+                    for (i, to) in out.chunks_exact_mut(width).enumerate() {
+                        add_sparse_row(&matrix.entries.by_row, first + i, matrix.scale, t, to);
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        drop(slots);
+        Ok(out)
+    }
+
+    /// Returns the columns of M^T Z. Z has one row of `width` elements per row of the mode.
+    pub(super) fn transposed_times(&self, z: &[f64], width: usize) -> Result<Vec<Vec<f64>>> {
+        let mut columns = from_padded(&self.w_transposed_times(z, width)?, width, self.w.width)?;
+        for matrix in &self.w.mode.matrices {
+            let rows = matrix.transposed_times(z, width, matrix.scale, self.pool)?;
+            for (k, column) in columns.iter_mut().enumerate() {
+                column.extend(rows.iter().skip(k).step_by(width));
+            }
+        }
+        Ok(columns)
+    }
+
+    /// Returns Z^T W, with padded rows.
+    pub(super) fn w_transposed_times(&self, z: &[f64], width: usize) -> Result<Vec<Array>> {
+        self.sum_over_rows(width * self.w.arrays(), |rows, block, left, sums| {
+            left.clear();
+            let row = |&i: &usize| &z[i * width..][..width];
+            left.extend(rows.iter().flat_map(row));
+            add_cross_products(left, [width, width], block, Part::All, sums);
+        })
+    }
+
+    /// Returns M^T M, with padded rows.
+    pub(super) fn gram(&self) -> Result<Vec<Array>> {
+        let (w, size) = (&self.w, self.column_count());
+        let (arrays, of_w) = (size.div_ceil(DENSE_LANES), w.arrays());
+        let stride = arrays * DENSE_LANES;
+        let mut gram = self.sum_over_rows(size * arrays, |rows, block, dense, sums| {
+            if w.mode.matrices.is_empty() {
+                let left = block.as_flattened();
+                add_cross_products(left, [stride, size], block, Part::UpperTriangle, sums);
+                return;
+            }
+            dense.clear();
+            dense.resize(rows.len() * stride, 0.0);
+            for (i, to) in dense.chunks_exact_mut(stride).enumerate() {
+                let row = block[i * of_w..][..of_w].as_flattened();
+                to[..w.width].copy_from_slice(&row[..w.width]);
+                w.mode.copy_matrix_rows(rows[i], &mut to[w.width..]);
+            }
+            let right = dense.as_chunks().0;
+            add_cross_products(dense, [stride, size], right, Part::UpperTriangle, sums);
+        })?;
+        let all = gram.as_flattened_mut();
+        for i in 0..size {
+            for j in 0..i {
+                all[i * stride + j] = all[j * stride + i];
+            }
+        }
+        Ok(gram)
+    }
+
+    /// Adds up `arrays` sums over blocks of rows of W. `add` receives the numbers of the rows, their elements, a buffer, and
+    /// the sums to add to.
+    fn sum_over_rows(
+        &self,
+        arrays: usize,
+        add: impl Fn(&[usize], &[Array], &mut Vec<f64>, &mut [Array]) + Sync,
+    ) -> Result<Vec<Array>> {
+        let _span = trace::span(SpanKind::Rows);
+        let w = &self.w;
+        let bytes = arrays * size_of::<Array>();
+        let groups = w.row_groups((MAX_SUM_BYTES / bytes.max(1)).clamp(1, MAX_GROUPS));
+        let sums = self.pool.try_map(
+            groups.len(),
+            || w.scratch(),
+            |scratch, g| {
+                let mut sums: Vec<Array> = try_zeroed(arrays, "row elements")?;
+                w.for_blocks(groups[g].clone(), scratch, |rows, block, buffer| {
+                    add(rows, block, buffer, &mut sums);
+                })?;
+                Ok(sums)
+            },
+        )?;
+        let mut sums = sums.into_iter();
+        let mut total = match sums.next() {
+            Some(first) => first,
+            None => try_zeroed(arrays, "row elements")?,
+        };
+        for part in sums {
+            let pairs = total.as_flattened_mut().iter_mut();
+            pairs.zip(part.as_flattened()).for_each(|(to, x)| *to += x);
+        }
+        Ok(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{CooView, Values};
+    use crate::kernel::{CooSlices, ModeCsr};
+    use crate::options::{ModelKind, Options};
+    use crate::problem::Problem;
+    use crate::random::RandomStream;
+    use crate::solver::rowwise::RowTasks;
+
+    #[test]
+    fn products_are_the_same_whether_w_is_stored_or_not() {
+        let dims = [500, 12, 7];
+        let mut s = RandomStream::new(&[3]);
+        let count = 9000;
+        // Most entries are in one row, and some rows have none.
+        let mut index = |n: usize| match n {
+            0 if s.uniform() < 0.6 => 5,
+            _ => s.below(dims[n] as u64) as u32,
+        };
+        let columns: Vec<Vec<u32>> = (0..3)
+            .map(|n| (0..count).map(|_| index(n)).collect())
+            .collect();
+        let values: Vec<f32> = (0..count).map(|_| s.standard_normal() as f32).collect();
+        let slices: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+        let sizes = dims.map(|d| d as u64);
+        let view = CooView::new("x", &sizes, &slices, Values::F32(&values)).unwrap();
+        let problem = Problem::builder(view).build(&()).unwrap();
+        let options = Options {
+            model: ModelKind::Tucker,
+            rank: vec![3, 4, 5],
+            ..Options::default()
+        };
+        let (mut model, _) = Model::zeros(&problem, &options).unwrap();
+        for mode in &mut model.modes {
+            let (rank, stride) = (mode.factor.rank(), mode.factor.stride());
+            let rows = mode.factor.as_mut_slice().unwrap().chunks_exact_mut(stride);
+            rows.for_each(|row| {
+                let elements = row[..rank].iter_mut();
+                elements.for_each(|x| *x = s.standard_normal() as f32);
+            });
+        }
+        let maps = problem.row_maps();
+        let rows: Vec<u32> = (0..count)
+            .flat_map(|e| (0..3).map(move |n| (n, e)))
+            .map(|(n, e)| maps[n].compact(columns[n][e]).unwrap())
+            .collect();
+        let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len()).collect();
+        let entries = CooSlices {
+            row_counts: &row_counts,
+            rows: &rows,
+            values: &values,
+            weights: &[],
+        };
+        let pool = ThreadPool::new(2, false, 0);
+        for n in 0..3 {
+            let csr = ModeCsr::new(n, entries, &()).unwrap();
+            let mode = TuckerMode {
+                tasks: RowTasks::all(&[&csr]).unwrap(),
+                csr,
+                matrices: Vec::new(),
+            };
+            let stored = Unfolding::new(&mode, &model, &pool).unwrap();
+            let mut computed = Unfolding::new(&mode, &model, &pool).unwrap();
+            computed.w.stored = None;
+            let assert_close = |a: &[f64], b: &[f64]| {
+                assert_eq!(a.len(), b.len());
+                assert!(a.iter().any(|x| *x != 0.0));
+                for (a, b) in a.iter().zip(b) {
+                    assert!((a - b).abs() < 1e-11 * (1.0 + a.abs()), "{a} {b}");
+                }
+            };
+            let [a, b] = [&stored, &computed].map(|m| m.gram().unwrap());
+            assert_close(a.as_flattened(), b.as_flattened());
+            let t: Vec<Vec<f64>> = (0..2)
+                .map(|_| {
+                    (0..stored.column_count())
+                        .map(|_| s.standard_normal())
+                        .collect()
+                })
+                .collect();
+            let [z, other] = [&stored, &computed].map(|m| m.times(&t).unwrap());
+            assert_close(&z, &other);
+            let [a, b] = [&stored, &computed].map(|m| m.transposed_times(&z, 2).unwrap().concat());
+            assert_close(&a, &b);
+        }
+    }
+}
