@@ -93,8 +93,10 @@ fn fit_with_monitor(
     }
     let weights = problem.matrix_weights(&options);
     for (m, matrix) in problem.matrices().iter().enumerate() {
-        let is_observed =
-            kinds[m] == MatrixKind::Observed && weights[m] > 0.0 && !selected_matrices.contains(&m);
+        let is_observed = kinds[m] == MatrixKind::Observed
+            && weights[m] > 0.0
+            && !selected_matrices.contains(&m)
+            && !options.is_zero_filled();
         if matrix.is_constant && is_observed && matrix.entries.len() > 1 {
             warn_of_constant_matrix(matrix.entries.name(), &mut state.record, observer);
         }
