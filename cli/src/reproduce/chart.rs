@@ -9,6 +9,8 @@ use s3cmtf::{Error, Result};
 const PANEL: (u32, u32) = (420, 320);
 /// The height of a row of the legend.
 const LEGEND_ROW: u32 = 20;
+/// The largest number of points of a curve that are also drawn as dots.
+const MAX_DOTS: usize = 12;
 /// Panels beside each other.
 const COLUMNS: usize = 3;
 
@@ -189,7 +191,7 @@ fn draw_curves(
         let style = colour(curve.series).stroke_width(2);
         chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
         // Many points would hide the line.
-        if points.len() <= 60 {
+        if points.len() <= MAX_DOTS {
             let dot = |&p: &(f64, f64)| Circle::new(p, 3, colour(curve.series).filled());
             chart.draw_series(points.iter().map(dot))?;
         }

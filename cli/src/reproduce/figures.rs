@@ -44,7 +44,7 @@ fn errors(store: &Store, figure: Figure, is_shown: &dyn Fn(&str) -> bool) -> Cha
             content: Content::Curves {
                 curves,
                 log_x: true,
-                log_y: false,
+                log_y: true,
                 x_label: "seconds of training",
                 y_label: "test RMSE",
             },

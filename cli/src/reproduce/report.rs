@@ -274,6 +274,7 @@ fn grid(store: &Store, figure: Figure, field: &str, unit: &str) -> String {
             let found = of_cell.find(|(k, _)| k.method == method && k.x == Some(*x));
             let shown = found.map_or("-".into(), |(_, m)| match m.number(field) {
                 Some(number) => format!("{}{unit}", short_number(number)),
+                None if m.is_ok() => "-".into(),
                 None => {
                     messages.push(format!(
                         "{method}, {}: {}",

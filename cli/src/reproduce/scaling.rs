@@ -11,13 +11,15 @@ use super::figure::Figure;
 use super::iteration_time::fixed_options;
 use super::methods::{BLOCKED, CMTF_OPT, CMTF_OPT_ZEROS, Method, NAIVE, OPT, TUCKER_ALS, methods};
 use super::session::Session;
-use super::store::{Key, LEFT_OUT, Measurement, OK, OUT_OF_TIME};
+use super::store::{Key, LEFT_OUT, Measurement, OK, OUT_OF_MEMORY, OUT_OF_TIME};
 use crate::output::format_integer;
 
 /// The rank of every mode, as in the paper's analysis of scalability.
 const RANK: &str = "10";
 /// Iterations per fit; their median counts.
 const EPOCHS: u64 = 2;
+/// The time in which a method refuses data for which there is not enough memory.
+const REFUSAL_SECONDS: f64 = 0.5;
 /// Modes of the tensors.
 const ORDER: usize = 3;
 /// Entries of a matrix per entry of the tensor.
@@ -151,7 +153,7 @@ fn measure(session: &mut Session<'_>, figure: Figure, grid: &[Cell], budget: Bud
             let remaining = open(session, &grid[k..]);
             session.show(&key, total - remaining, total);
             let measurement = match reason {
-                Some(message) => Measurement::new(LEFT_OUT, json!({"message": message})),
+                Some(message) => left_out(session, method, &data, message)?,
                 None => {
                     let mut arguments = data.clone();
                     arguments.extend(fixed_options(method, RANK, EPOCHS));
@@ -164,6 +166,24 @@ fn measure(session: &mut Session<'_>, figure: Figure, grid: &[Cell], budget: Bud
         let _ = std::fs::remove_dir_all(session.work.path().join("scaling"));
     }
     Ok(())
+}
+
+/// Returns the result of a method that would take too long. A refusal for want of memory comes at once, so that is found out.
+fn left_out(
+    session: &Session<'_>,
+    method: &Method,
+    data: &[String],
+    message: String,
+) -> Result<Measurement> {
+    if !data.is_empty() {
+        let mut arguments = data.to_vec();
+        arguments.extend(fixed_options(method, RANK, EPOCHS));
+        let tried = session.fit(arguments, REFUSAL_SECONDS)?;
+        if tried.status == OUT_OF_MEMORY {
+            return Ok(tried);
+        }
+    }
+    Ok(Measurement::new(LEFT_OUT, json!({"message": message})))
 }
 
 /// Returns the name of the seconds per entry that the last data of a figure took to generate.

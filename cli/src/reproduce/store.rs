@@ -128,11 +128,12 @@ impl Store {
         let Value::Object(mut head) = serde_json::from_str(text).ok()? else {
             return None;
         };
-        for item in head.remove("measurements")?.as_array()? {
+        for item in head.shift_remove("measurements")?.as_array()? {
             let Value::Object(mut fields) = item.clone() else {
                 return None;
             };
-            let mut take = |name: &str| fields.remove(name);
+            // The order of the other fields stays.
+            let mut take = |name: &str| fields.shift_remove(name);
             let figure = take("figure")?;
             let word = figure.as_str()?;
             let key = Key {

@@ -1,8 +1,10 @@
 //! The pictures of the documentation match the recorded results.
 
+use std::fs;
 use std::process::Command;
 
-use crate::common::{ProgramRun, workspace_root};
+use crate::common::{ProgramRun, Scratch, workspace_root};
+use crate::runner::{expand_paths, run};
 
 /// `docs/images/make.py` compares the charts with `results.json`, and the figures in it with the notes that it names.
 #[test]
@@ -16,4 +18,25 @@ fn pictures_match_the_recorded_results() {
     let script = workspace_root().join("docs/images/make.py");
     let checked = Command::new(python).arg(script).arg("--check").output();
     ProgramRun::from(checked.unwrap()).ok();
+}
+
+/// `reproduce` makes the page and the charts of docs/notes/reproduction from its results.json.
+#[test]
+fn pages_of_the_reproduction_match_its_results() {
+    let recorded = workspace_root().join("docs/notes/reproduction");
+    let dir = Scratch::new("reproduction");
+    fs::create_dir(dir.join("out")).unwrap();
+    fs::copy(recorded.join("results.json"), dir.join("out/results.json")).unwrap();
+    // With all thread counts of that machine nothing is left to be measured.
+    let arguments = ["reproduce", "cores", "--threads", "16", "-o", "@out"];
+    run(expand_paths(&dir, &arguments)).ok();
+    for file in fs::read_dir(&recorded).unwrap() {
+        let name = file.unwrap().file_name();
+        let read = |path: std::path::PathBuf| fs::read_to_string(path).unwrap();
+        let (old, new) = (
+            read(recorded.join(&name)),
+            read(dir.join("out").join(&name)),
+        );
+        assert!(old == new, "{} differs", name.display());
+    }
 }
