@@ -205,6 +205,55 @@ def test_matrices_with_other_rows(ratings):
         assert s3cmtf.fit(sized, matrix, rank=2, epochs=1).shape == ratings.shape
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_wide_frames_are_no_matrices(library):
+    data_frame = pytest.importorskip(library).DataFrame
+    message = (
+        r"columns row, column, value; give a wide table as frame.to_numpy\(\) in the order of the rows of the mode, or stack"
+    )
+    for count in (1, 4, 20):
+        with pytest.raises(ArgumentError, match=message):
+            Matrix(data_frame({f"genre {of}": [0, 1, 0] for of in range(count)}), 1, "full")
+    with pytest.raises(ArgumentError, match="columns row, column; give a wide table"):
+        Matrix(data_frame({"film": [0], "genre": [1], "value": [1.0]}), 1, value=False)
+    with pytest.raises(ArgumentError, match="columns row, column, value; value=False gives every entry the value 1"):
+        Matrix(data_frame({"film": [0], "genre": [1]}), 1)
+    assert Matrix(data_frame({"film": [0, 2], "genre": [1, 0], "value": [1.0, 2.0]}), 1).tensor.shape == (3, 2)
+
+
+def test_frames_with_an_index_are_no_matrices():
+    pandas = pytest.importorskip("pandas")
+    numbers = {"action": [0, 1, 0], "comedy": [1, 0, 0], "drama": [0, 0, 1]}
+    for index in (["a", "b", "c"], pandas.Index([7, 8, 9], name="film")):
+        wide = pandas.DataFrame(numbers, index=index)
+        with pytest.raises(ArgumentError, match=r"index of this frame is not read. Give a wide table as frame.to_numpy\(\)"):
+            Matrix(wide, 1, "full")
+        assert Matrix(wide.stack().reset_index(), 1).tensor.nnz == 9
+    assert Matrix(pandas.DataFrame(numbers)[1:], 1).tensor.nnz == 2
+
+
+def test_unlabelled_matrices_do_not_enlarge_a_mode_with_labels(frame):
+    ratings = Tensor.from_frame(frame)
+    for matrix, rows in (
+        (Matrix(np.ones((45, 2)), "film", "full"), 45),
+        (Matrix(Tensor(([41], [0])), "film", "full"), 42),
+        (s3cmtf.Graph(Tensor(([1], [50])), "film"), 51),
+    ):
+        message = rf"a matrix has {rows} rows, but mode 1 \(film\) has 40; give it a row for each row of the mode, or labels"
+        with pytest.raises(ArgumentError, match=message):
+            s3cmtf.fit(ratings, matrix, rank=2, epochs=1)
+    more = Matrix(Tensor((["film 0", "new"], [0, 1])), "film", "full", weight=1)
+    model = s3cmtf.fit(ratings, [Matrix(np.eye(41), "film", "full", weight=1), more], rank=2, epochs=1)
+    assert model.shape == (60, 41, 6)
+
+
+@pytest.mark.parametrize("kind", ["auto", "observed", "full", "graph"])
+def test_matrices_without_a_known_cell(kind):
+    with pytest.raises(ArgumentError, match="the matrix has no known cell; cells that are NaN are unknown"):
+        Matrix(np.full((3, 3), np.nan), 1, kind)
+    assert Matrix([[np.nan, 1.0]], 1, kind).tensor.nnz == 1
+
+
 def test_rows_that_a_model_does_not_have(model, named_model):
     with pytest.warns(S3cmtfWarning, match="in 2 entries of tensor the row of mode 1 is not in the model and counts as the mean"):
         assert model.fold_in(0, Tensor(([60, 60, 60], [40, 3, 50], [0, 1, 2]))).shape == (61, 40, 6)

@@ -83,8 +83,16 @@ def test_a_failure_to_save_leaves_no_files(small, tmp_path):
     with pytest.raises(OSError):
         small.save(tmp_path / "folder.s3m")
     assert [of.name for of in tmp_path.iterdir()] == ["folder.s3m"]
-    with pytest.raises(OSError):
-        small.save(tmp_path / "missing" / "model.s3m")
+
+
+def test_a_folder_that_does_not_exist(small, model, tmp_path):
+    path = tmp_path / "missing" / "x.s3m"
+    for save in (small.save, model.save, Tensor((["a", "b"], [0, 1])).save, Tensor(([0], [0])).save):
+        with pytest.raises(s3cmtf.FileError) as failure:
+            save(path)
+        assert isinstance(failure.value, FileNotFoundError)
+        assert str(failure.value) == f"{path}: there is no folder {tmp_path / 'missing'}"
+    assert not list(tmp_path.iterdir())
 
 
 def test_names_of_a_file_that_is_replaced(small, model, tmp_path):

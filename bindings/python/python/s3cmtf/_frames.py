@@ -18,6 +18,14 @@ def is_frame(data: Any) -> bool:
     return hasattr(data, "columns")
 
 
+def has_labelled_index(frame: Any) -> bool:
+    """Whether a frame of pandas has an index that names its lines: one of strings, or one with a name."""
+    index = getattr(frame, "index", None)
+    if index is None:
+        return False
+    return any(name is not None for name in index.names) or index.inferred_type in ("string", "categorical", "mixed")
+
+
 def column_names(frame: Any) -> List[Any]:
     """Returns the names of the columns."""
     return list(frame.columns)

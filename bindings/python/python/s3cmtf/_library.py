@@ -77,6 +77,12 @@ class _ThreadErrors(threading.local):
         self.handle = Handle(out[0], lib.s3cmtf_error_free)
 
 
+def kind_of(given: object) -> str:
+    """Returns the type of an object as messages name it: "a list", "an int"."""
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
 def text(pointer: Any) -> str:
     """Returns a C string."""
     return str(ffi.string(pointer).decode("utf-8", "replace"))

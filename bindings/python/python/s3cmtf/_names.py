@@ -9,7 +9,7 @@ import warnings
 from typing import Any, Dict, Hashable, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ._library import NULL, PathLike, call, create, ffi, lib, path_bytes, text, utf8
-from .errors import ArgumentError, S3cmtfWarning, exception
+from .errors import ArgumentError, MissingFileError, S3cmtfWarning, exception
 from .labels import Labels
 
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -66,6 +66,13 @@ def _empty_name(names: Any) -> int:
     except ArgumentError:
         return -1
     return int(row[0])
+
+
+def require_folder(path: PathLike) -> None:
+    """Raises an exception if the folder in which a file is to be written does not exist."""
+    folder = os.path.dirname(os.fspath(path))
+    if folder and not os.path.isdir(folder):
+        raise MissingFileError(f"{os.fspath(path)}: there is no folder {folder}")
 
 
 def labels_files(stem: str, rows: Sequence[Optional[Labels]], columns: Sequence[Optional[Labels]] = ()) -> Files:

@@ -7,8 +7,8 @@ import numpy as np
 
 from ._arrays import plain
 from ._cells import Modes
-from ._frames import is_frame
-from ._library import Handle, call, create, lib, struct
+from ._frames import column_names, has_labelled_index, is_frame
+from ._library import Handle, call, create, kind_of, lib, struct
 from .errors import ArgumentError, S3cmtfWarning
 from .labels import Labels
 from .tensor import Tensor
@@ -28,7 +28,7 @@ class Matrix:
 
     `data` is a scipy.sparse matrix, a Tensor of order 2, a dense array (cells that are NaN are unknown), or a frame of
     pandas or polars with columns for row, column and, unless `value` is False, value. If its rows have labels, they are matched
-    with the labels of the mode; otherwise they are row numbers.
+    with the labels of the mode; otherwise they are row numbers. Row r then belongs to label r of the mode, if it has labels.
 
     `kind` states what the cells are that are not listed:
 
@@ -88,6 +88,7 @@ def as_matrix(data: Any, kind: str = "auto", value: Any = None) -> Tensor:
     elif hasattr(data, "tocoo"):
         found = Tensor.from_scipy(data)
     elif is_frame(data):
+        _check_columns(data, value)
         found = Tensor.from_frame(data, value=value)
     else:
         found = _dense(plain(data, "a coupled matrix"), kind)
@@ -96,12 +97,31 @@ def as_matrix(data: Any, kind: str = "auto", value: Any = None) -> Tensor:
     return found
 
 
+def _check_columns(frame: Any, value: Any) -> None:
+    """Raises an exception for a frame that is a table with one line per row, instead of one line per entry."""
+    count = len(column_names(frame))
+    if value is None and count == 2:
+        raise ArgumentError("a frame has the columns row, column, value; value=False gives every entry the value 1")
+    if count != (2 if value is False else 3):
+        columns = "row, column" if value is False else "row, column, value"
+        raise ArgumentError(
+            f"a frame has the columns {columns}; give a wide table as frame.to_numpy() in the order of the rows of the mode, or"
+            " stack it"
+        )
+    if has_labelled_index(frame):
+        raise ArgumentError(
+            "a frame has the columns row, column, value; the index of this frame is not read. Give a wide table as"
+            " frame.to_numpy() in the order of the rows of the mode, or stack it; reset_index() makes the index a column"
+        )
+
+
 def _dense(array: Any, kind: str) -> Tensor:
     if array.ndim != 2 or array.dtype.kind not in "iufb":
         raise ArgumentError(f"a coupled matrix is a two-dimensional array of numbers, not {array.ndim}-dimensional {array.dtype}")
-    listed = array != 0 if kind in ("full", "sampled", "graph") else np.ones(array.shape, bool)
-    if array.dtype.kind == "f":
-        listed &= ~np.isnan(array)
+    is_known = ~np.isnan(array) if array.dtype.kind == "f" else np.ones(array.shape, bool)
+    if not is_known.any():
+        raise ArgumentError("the matrix has no known cell; cells that are NaN are unknown")
+    listed = is_known & (array != 0) if kind in ("full", "sampled", "graph") else is_known
     rows, columns = np.nonzero(listed)
     return Tensor((rows.astype(np.uint32), columns.astype(np.uint32)), array[rows, columns], shape=array.shape)
 
@@ -114,12 +134,13 @@ def new_problem(tensor: Tensor, matrices: Sequence[Matrix]) -> Tuple[Handle, Mod
     coupled: List[Tuple[int, Tensor, Matrix]] = []
     for matrix in matrices:
         if not isinstance(matrix, Matrix):
-            raise TypeError(f"matrices are objects of class Matrix, not {type(matrix).__name__}")
+            raise TypeError(f"a matrix must be a Matrix, not {kind_of(matrix)}; make one with Matrix(data, mode)")
         mode = modes.number(matrix.mode, order)
         _warn_unmatched(matrix, modes.labels[mode], modes.title(mode))
         aligned, rows = aligned_rows(matrix, labels[mode], modes.title(mode))
         labels[mode] = rows
-        if not tensor._is_sized:
+        # Rows without a label do not enlarge a mode with labels.
+        if not tensor._is_sized and (rows is None or aligned.labels[0] is not None):
             sides = aligned.shape if matrix.kind == "graph" else aligned.shape[:1]
             sizes[mode] = max(sizes[mode], *sides, len(rows) if rows else 0)
         coupled.append((mode, aligned, matrix))
@@ -140,9 +161,10 @@ def _sized(matrix: Tensor, size: int, kind: str, title: str) -> Tensor:
         return matrix
     if kind == "graph" and matrix._is_sized and matrix.shape[0] != matrix.shape[1]:
         raise ArgumentError(f"a graph is a square matrix; this is {matrix.shape[0]} x {matrix.shape[1]}")
-    if matrix._is_sized or matrix.shape[0] > size:
+    needed = max(matrix.shape) if kind == "graph" else matrix.shape[0]
+    if matrix._is_sized or needed > size:
         raise ArgumentError(
-            f"a matrix has {matrix.shape[0]} rows, but {title} has {size}; give it a row for each row of the mode, or labels"
+            f"a matrix has {needed} rows, but {title} has {size}; give it a row for each row of the mode, or labels"
         )
     return matrix._resized((size, columns))
 

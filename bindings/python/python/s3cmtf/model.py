@@ -11,7 +11,16 @@ from ._arrays import Array, address, number_type, view
 from ._base import Mode
 from ._cells import Modes, row_number, unlabelled
 from ._library import Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, string, struct
-from ._names import check_mode_names, labels_files, read_column_labels, read_labels, read_mode_names, write_mode_names, written
+from ._names import (
+    check_mode_names,
+    labels_files,
+    read_column_labels,
+    read_labels,
+    read_mode_names,
+    require_folder,
+    write_mode_names,
+    written,
+)
 from ._tables import html_table
 from ._text import require_file
 from .discovery import Discovery
@@ -74,6 +83,7 @@ class Model(Prediction, Rankings, Discovery, Folding):
         """Writes a model file, and files beside it: labels of rows (PATH.mode1.tsv), labels of matrix columns
         (PATH.matrix1.tsv) and names of modes (PATH.modes.tsv). Those of a model that it replaces are removed. Files are written
         completely or not at all."""
+        require_folder(path)
         stem = os.fspath(path)
         check_mode_names(self.modes)
         with written(labels_files(stem, self.labels, self._columns)):

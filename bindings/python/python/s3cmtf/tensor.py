@@ -12,7 +12,7 @@ from ._arrays import MAX_DIM, MAX_ORDER, Array, Indices, address, number_column,
 from ._cells import HasModes, Modes, encode_columns, frame_columns
 from ._frames import column, column_names, is_frame, numbers
 from ._library import NULL, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, struct, whole
-from ._names import labels_files, written
+from ._names import labels_files, require_folder, written
 from ._tables import html_table
 from .errors import ArgumentError, exception
 from .labels import Labels
@@ -296,6 +296,7 @@ class Tensor(HasModes):
     def save(self, path: PathLike) -> None:
         """Writes a binary COO file, and the labels to files of names beside it (ratings.mode1.tsv beside ratings.coo). Those of a
         tensor that it replaces are removed. Files are written completely or not at all."""
+        require_folder(path)
         handle, to = self._use(), path_bytes(path)
         with written(labels_files(os.fspath(os.path.splitext(path)[0]), self.labels)):
             interruptible(lambda cancel: call(lib.s3cmtf_coo_write, handle, to, 0, cancel))
