@@ -15,7 +15,7 @@ S3CMTFError(message::AbstractString) = S3CMTFError(S3CMTF_BAD_STATE, message)
 
 statusname(error::S3CMTFError) = unsafe_string(s3cmtf_status_name(error.status))
 
-Base.showerror(io::IO, error::S3CMTFError) = print(io, "S3CMTFError: ", error.message, " (", statusname(error), ")")
+Base.showerror(io::IO, error::S3CMTFError) = print(io, "S3CMTFError: ", error.message)
 
 "Creates an error handle of the library for one call."
 function new_error()

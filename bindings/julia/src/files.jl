@@ -73,6 +73,7 @@ modes, as `films.s3m.modes.tsv`. Other names files of the same path are removed.
 function save(tensor::Tensor, path::AbstractString; type=nothing)
     type in (nothing, Float32, Float64) || throw(ArgumentError("type is $(repr(type)); it is Float32, Float64 or nothing"))
     code = type === nothing ? Int32(0) : type_code(type)
+    check_folder(path)
     stem = splitext(path)[1]
     write_with_names(() -> use(coo -> s3cmtf_coo_write(coo, path, code), tensor.handle), names_beside(names_file, stem, tensor.labels), stem)
     return path

@@ -157,8 +157,8 @@ function take_model(run::FitProgress)
     handle = use(fit -> create(output -> s3cmtf_fit_take(fit, output), s3cmtf_model), run)
     problem = run.problem
     model = Model(handle, problem.modes, problem.labels, problem.matrix_labels)
-    for (name, text) in record(model)
-        name === :note && occursin(r"^\d+ (warning|rank-lowered|rolled-back) ", text) && @warn split(text, ' '; limit=3)[3]
+    for note in record(model).notes
+        occursin(r"^\d+ (warning|rank-lowered|rolled-back) ", note) && @warn split(note, ' '; limit=3)[3]
     end
     return model
 end

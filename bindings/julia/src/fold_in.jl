@@ -32,10 +32,26 @@ function fold_in(model::Model, mode; tensor=nothing, matrices=(), replace=false,
                 matrix_count=length(entries), matrices=isempty(entries) ? C_NULL : pointer(matrix_pointers),
                 matrix_numbers=isempty(entries) ? C_NULL : pointer(numbers), weights=isempty(entries) ? C_NULL : pointer(weights),
                 replace=replace, threads=threads))
-            create(output -> s3cmtf_model_fold_in(model_pointer, number - 1, request, output, added, replaced), s3cmtf_model)
+            with_row_names(labels[number], model.modes[number]) do
+                create(output -> s3cmtf_model_fold_in(model_pointer, number - 1, request, output, added, replaced), s3cmtf_model)
+            end
         end
     end
     return (model=Model(handle, model.modes, labels, model.matrix_labels), added=Int(added[]), replaced=Int(replaced[]))
+end
+
+"Calls `f`. Where the library rejects a row that the model has, the exception names the row and the keyword that replaces it."
+function with_row_names(f, labels::ModeLabels, mode)
+    try
+        return f()
+    catch failure
+        found = failure isa S3CMTFError ? match(r"^row (\d+) of mode \d+ is in the model already, from (\d+) entries", failure.message) : nothing
+        found === nothing && rethrow()
+        row = parse(Int, found.captures[1])
+        name = labels !== nothing && has_name(labels, row) ? repr(labels.names[row]) : string(row)
+        throw(S3CMTFError(failure.status, "row $name of mode $mode is in the model already, from $(found.captures[2]) entries; leave it " *
+            "out, or replace it with replace=true and all its entries"))
+    end
 end
 
 "Throws if a new row of a mode with names has none. Warns of rows of other modes that the model does not have."

@@ -29,6 +29,7 @@ function load(path::AbstractString; mapped=false)
 end
 
 function save(model::Model, path::AbstractString)
+    check_folder(path)
     foreach(mode -> check_name(string(mode)), model.modes)
     files = [names_beside(names_file, path, model.labels); names_beside(columns_file, path, model.matrix_labels)]
     write_with_names(() -> use(pointer -> s3cmtf_model_save(pointer, path), model.handle), files, path)
@@ -237,11 +238,24 @@ end
 """
     record(model)
 
-Returns the record of the fit as pairs of a name and a text: events (`note`), `reason`, `epochs`, errors, `threads`, times.
+Returns the record of the fit as a named tuple: `notes` (a vector of texts: the epoch, the kind of event and its description),
+`reason`, `epochs`, `best_epoch`, `train_rmse`, `test_rmse`, `valid_rmse`, `threads`, `seconds` and others. Numbers are `Int` or
+`Float64`, errors that were not measured are `NaN`.
 """
 function record(model::Model)
     text = use(pointer -> read_text((args...) -> s3cmtf_model_get_record(pointer, args...)), model.handle)
-    return [Symbol(first(pair)) => String(last(pair)) for pair in split.(split(text, '\n'; keepempty=false), '='; limit=2)]
+    facts = [Symbol(name) => String(value) for (name, value) in split.(split(text, '\n'; keepempty=false), '='; limit=2)]
+    notes = String[value for (name, value) in facts if name === :note]
+    return merge((notes=notes,), [name => record_value(value) for (name, value) in facts if name !== :note])
+end
+
+"The value of a text of the record: an `Int`, a `Float64`, a `Bool`, or the text itself."
+function record_value(text::String)
+    for type in (Int, Float64, Bool)
+        value = tryparse(type, text)
+        value === nothing || return value
+    end
+    return text
 end
 
 """

@@ -19,13 +19,17 @@ end
 
 cannot_write(path, reason) = S3CMTFError(S3CMTF_SYSTEM, "$path cannot be written: $reason")
 
+"Throws if the folder of a file that is to be written does not exist."
+function check_folder(path::AbstractString)
+    folder = dirname(path)
+    isempty(folder) || isdir(folder) || throw(cannot_write(path, "there is no folder $folder; make it first"))
+end
+
 "Writes names to a temporary file beside `path`, which `commit` replaces."
 function stage_names(labels::Labels, path::AbstractString; header="index\tname")
     foreach(check_name, labels.names)
     isdir(path) && throw(cannot_write(path, "it is a folder"))
-    folder = dirname(abspath(path))
-    isdir(folder) || throw(cannot_write(path, "there is no folder $folder"))
-    file = StagedFile(tempname(folder; cleanup=false), path)
+    file = StagedFile(tempname(dirname(abspath(path)); cleanup=false), path)
     try
         size = open(file.temporary, "w") do io
             size = write(io, header, "\n")

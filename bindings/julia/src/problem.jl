@@ -134,7 +134,8 @@ function warn_unknown_rows(entries::Tensor, known::ModeLabels, mode)
 end
 
 check_matrix_rows(entries::Tensor, rows, mode) = size(entries, 1) == rows || throw(DimensionMismatch(
-    "the matrix has $(size(entries, 1)) rows, but mode $mode has $rows; give it a row for each row of the mode, or names of rows"))
+    "the matrix has $(size(entries, 1)) rows, but mode $mode has $rows; give it a row for each row of the mode, or labels: a table " *
+    "with names of rows"))
 
 function couple!(problem::Problem, matrix::CoupledMatrix)
     mode = mode_number(problem, matrix.mode)
@@ -142,6 +143,9 @@ function couple!(problem::Problem, matrix::CoupledMatrix)
     ndims(entries) == 2 || throw(DimensionMismatch("a coupled matrix has 2 modes; this has $(ndims(entries))"))
     check_labels(entries.labels[1], problem.labels[mode], problem.modes[mode])
     warn_unknown_rows(entries, problem.labels[mode], problem.modes[mode])
+    # Rows beyond those of a mode with names would have none.
+    problem.labels[mode] === nothing || entries.labels[1] !== nothing || size(entries, 1) <= problem.sizes[mode] ||
+        check_matrix_rows(entries, problem.sizes[mode], problem.modes[mode])
     coupling = Ref(c_struct(s3cmtf_coupling; kind=code(matrix_kinds, matrix.kind, "kind is"), zeros=matrix.zeros, weight=matrix.weight,
         penalty=something(matrix.penalty, 0.0), has_penalty=matrix.penalty !== nothing))
     try

@@ -83,7 +83,7 @@ function recommend(model::Model, mode; given, top=10, exclude=nothing, exclude_m
     queries = [length(rows) == 1 ? fill(rows[1], count) : rows for rows in queries]
     all(rows -> length(rows) == count, queries) ||
         throw(DimensionMismatch("the given modes have $(join(length.(queries), ", ")) rows; each has as many, or one"))
-    only_rows = positive_rows(candidates === nothing ? Int[] : row_numbers(model, ranked, collect(candidates)), "candidates")
+    only_rows = rows_in_model(model, ranked, candidates === nothing ? Int[] : row_numbers(model, ranked, collect(candidates)))
     without = positive_rows(row_numbers(model, ranked, collect(exclude_rows)), "exclude_rows")
     excluded = exclude === nothing ? nothing : entries_like(exclude, model)
     by = exclude_mode === nothing ? modes[1] : mode_number(model, exclude_mode)

@@ -69,14 +69,14 @@ function Base.show(io::IO, ::MIME"text/plain", model::Model)
         coupled.kind === :graph || print(io, ", ", grouped(coupled.columns), " columns")
     end
     facts.samples == 0 || print(io, "\n  ", facts.samples, " posterior samples")
-    show_errors(io, Dict(record(model)))
+    show_errors(io, record(model))
 end
 
 "Prints the errors of the model itself, which the record has: that of its best epoch, or of the mean of its samples."
 function show_errors(io, record)
-    errors = [name => tryparse(Float64, get(record, key, "")) for (name, key) in
+    errors = [name => get(record, key, NaN) for (name, key) in
         ("training" => :train_rmse, "validation" => :valid_rmse, "test" => :test_rmse)]
-    filter!(((name, error),) -> error !== nothing && isfinite(error), errors)
+    filter!(((name, error),) -> isfinite(error), errors)
     haskey(record, :epochs) && print(io, "\n  ", record[:epochs], " epochs")
     get(record, :reason, "epochs") == "epochs" || print(io, ", stopped (", record[:reason], ")")
     isempty(errors) || print(io, "\n  RMSE: ", join(("$name $(short(error))" for (name, error) in errors), ", "))

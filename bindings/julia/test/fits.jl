@@ -11,7 +11,7 @@ held_out = Tensor((users[1:60], films[1:60], months[1:60]), stars[1:60])
     @test !isrunning(run) && progress(run).stop_reason === :epochs
     @test fetch(run) === model
     @test [state.epoch for state in history(model)] == 1:15
-    @test Dict(record(model))[:reason] == "epochs"
+    @test record(model).reason == "epochs"
     # The model outlives the fit.
     close(run)
     @test isfinite(predict(model, (1, 1, 1)))
@@ -28,7 +28,7 @@ end
     # A callback that returns true ends the fit, here of very many epochs.
     model = fit(state -> state.epoch >= 3, ratings(); model=:cp, rank=2, epochs=1_000_000)
     @test 3 <= info(model).epochs < 1_000_000
-    @test Dict(record(model))[:reason] == "cancelled"
+    @test record(model).reason == "cancelled"
     # An exception in the callback ends the fit as well.
     @test_throws ErrorException fit(state -> error("stop"), ratings(); model=:cp, rank=2, epochs=1_000_000)
     @test fit!(state -> false, FitProgress(ratings(); rank=2, epochs=2)) isa Model

@@ -44,6 +44,13 @@ end
     end
 end
 
+@testset "record" begin
+    facts = record(quick_fit(; test=ratings()))
+    @test facts.epochs === 10 && facts.test_rmse isa Float64 && isnan(facts.valid_rmse) && facts.seconds isa Float64
+    @test facts.reason == "epochs" && facts.clipped isa Bool && facts.notes isa Vector{String}
+    @test length(record(quick_fit(; rank=:auto)).notes) > 1
+end
+
 @testset "save and load" begin
     mktempdir() do folder
         # A file that is replaced stays as it is for those who have mapped it.

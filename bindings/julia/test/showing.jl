@@ -11,9 +11,9 @@ model = fit(Tensor(ratings_table); model=:cp, rank=2, epochs=5, matrices=[Couple
 @test occursin("5 epochs\n  RMSE: training 0.", plain(model)) && endswith(plain(model), "(epoch 5)")
 # The errors are those of the model: of its best epoch.
 best = fit(ratings(); model=:cp, rank=2, epochs=10, seed=1, test=ratings(), valid=Tensor((users, films, months), 7 .- stars))
-facts = Dict(record(best))
-@test facts[:best_epoch] != "10"
-@test endswith(plain(best), string("test ", S3CMTF.short(parse(Float64, facts[:test_rmse])), " (epoch ", facts[:best_epoch], ")"))
+facts = record(best)
+@test facts.best_epoch isa Int && facts.best_epoch != 10
+@test endswith(plain(best), string("test ", S3CMTF.short(facts.test_rmse), " (epoch ", facts.best_epoch, ")"))
 @test string(Problem(ratings())) == "Problem(user x film x month, 0 coupled matrices)"
 @test string(Graph(:user, (1:2, 1:2, 1:2))) |> text -> startswith(text, "Graph(:user, ")
 @test startswith(plain(recommend(model, :film; given=(user=1,), top=2)), "2 rows:\n   1  ")
