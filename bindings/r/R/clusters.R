@@ -43,7 +43,7 @@ label_matrices <- function(object, number, matrices) {
   given <- if (is.null(names(matrices))) rep("", length(matrices)) else names(matrices)
   names(matrices) <- make.unique(ifelse(given == "", "matrix", given), sep = ".")
   Map(function(x, name) {
-    tensor <- (if (inherits(x, "s3cmtf_coupled")) x else coupled(x, kind = "full"))$tensor
+    tensor <- (if (inherits(x, "s3cmtf_coupled")) x else coupled(matrix_tensor(x, "full", name), kind = "full"))$tensor
     list(handle = label_handle(object, number, tensor, name), columns = tensor$labels[[2]])
   }, matrices, names(matrices))
 }

@@ -6,18 +6,26 @@ coupled <- function(x, kind = c("auto", "observed", "full", "sampled", "graph"),
   if (!is.null(weight) && check_number(weight, "weight") == 0) bad_argument("weight must be above 0")
   if (!is.null(penalty)) check_number(penalty, "penalty")
   check_count(zeros, "zeros", 1)
-  # The cells of a dense matrix that are 0 are listed only if unlisted cells are not zeros.
-  dense <- is.matrix(x) && kind %in% c("full", "sampled", "graph")
-  # A data frame of two columns lists cells with the value 1.
-  tensor <- if (dense) {
-    as_coo_tensor(x, drop_zeros = TRUE, ...)
-  } else if (is.data.frame(x) && length(x) == 2) {
-    as_coo_tensor(x, value = NULL, ...)
-  } else {
-    as_coo_tensor(x, ...)
-  }
+  variable <- substitute(x)
+  tensor <- matrix_tensor(x, kind, if (is.name(variable)) as.character(variable), ...)
   if (length(tensor$modes) != 2) bad_argument("a coupled matrix has 2 modes, but x has ", length(tensor$modes))
   structure(list(tensor = tensor, kind = kind, weight = weight, penalty = penalty, zeros = zeros), class = "s3cmtf_coupled")
+}
+
+# The entries of a matrix. Errors begin with its name, if that is not NULL.
+matrix_tensor <- function(x, kind, name, ...) {
+  tryCatch(matrix_entries(x, kind, ...), s3cmtf_BAD_ARGUMENT = function(condition) {
+    bad_argument(if (!is.null(name)) paste0("matrix ", name, ": "), conditionMessage(condition))
+  })
+}
+
+matrix_entries <- function(x, kind, ...) {
+  # A data frame of two columns lists cells with the value 1.
+  if (is.data.frame(x) && length(x) == 2) return(as_coo_tensor(x, value = NULL, ...))
+  if (!is.matrix(x)) return(as_coo_tensor(x, ...))
+  if (all(is.na(x))) bad_argument("the matrix has no known cell")
+  # Cells that are 0 are listed only if unlisted cells are not zeros.
+  if (kind %in% c("full", "sampled", "graph")) as_coo_tensor(x, drop_zeros = TRUE, ...) else as_coo_tensor(x, ...)
 }
 
 print.s3cmtf_coupled <- function(x, ...) {
@@ -40,7 +48,7 @@ flatten_matrices <- function(frame, matrices) {
     parts <- matrices[[i]]
     if (!is.list(parts) || is.object(parts)) parts <- list(parts)
     for (part in parts) {
-      if (!inherits(part, "s3cmtf_coupled")) part <- coupled(part)
+      if (!inherits(part, "s3cmtf_coupled")) part <- coupled(matrix_tensor(part, "auto", names(matrices)[i]))
       flat[[length(flat) + 1]] <- c(unclass(part), list(mode = mode))
     }
   }

@@ -13,14 +13,29 @@ fold_in <- function(object, mode, newdata = NULL, matrices = NULL, replace = FAL
   })
   tensor <- if (is.null(newdata)) NULL else frame_tensor(frame, newdata, "newdata")
   if (!is.null(tensor)) check_entries(frame, number, tensor)
-  folded <- .Call(r_fold_in, object$handle, number, tensor, handles, match(names(matrices), names(object$columns)),
-    check_flag(replace, "replace"), check_count(threads, "threads"))
+  check_flag(replace, "replace")
+  threads <- check_count(threads, "threads")
+  folded <- with_row_names(frame, number, {
+    .Call(r_fold_in, object$handle, number, tensor, handles, match(names(matrices), names(object$columns)), replace, threads)
+  })
   result <- new_model(folded$handle, frame$modes, frame$labels, frame$spec, frame$columns)
   result$call <- object$call
   result$data <- object$data
   result$added <- folded$added
   result$replaced <- folded$replaced
   result
+}
+
+# Where the library rejects a row that the model has, the error names the row and the argument that replaces it.
+with_row_names <- function(frame, number, fold) {
+  tryCatch(fold, s3cmtf_BAD_ARGUMENT = function(condition) {
+    pattern <- "^row ([0-9]+) of mode [0-9]+ is in the model already, from ([0-9]+) entries.*"
+    if (!grepl(pattern, conditionMessage(condition))) stop(condition)
+    row <- name_rows(frame$labels[[number]], as.numeric(sub(pattern, "\\1", conditionMessage(condition))))
+    bad_argument("row ", row, " of mode ", frame$modes[number], " is in the model already, from ",
+      sub(pattern, "\\2", conditionMessage(condition)), " entries; leave it out, or replace it with replace = TRUE and all ",
+      "its entries")
+  })
 }
 
 # Names of rows of the mode in the entries.
@@ -68,7 +83,7 @@ fold_in_matrices <- function(object, number, matrices) {
     }
     if (kinds[i] == "graph") bad_argument("matrix ", name, " is a graph, which cannot describe new rows; fit the model again")
     x <- matrices[[name]]
-    part <- unclass(if (inherits(x, "s3cmtf_coupled")) x else coupled(x, kind = kinds[i]))
+    part <- unclass(if (inherits(x, "s3cmtf_coupled")) x else coupled(matrix_tensor(x, kinds[i], name), kind = kinds[i]))
     part$tensor <- known_columns(part$tensor, object$columns[[i]])
     part$mode <- number
     matrices[[name]] <- part

@@ -66,7 +66,7 @@ coef.s3cmtf <- function(object, ...) {
 model_options <- function(object) {
   check_model(object)
   options <- .Call(r_model_options, object$handle)
-  stats::setNames(as.list(options$value), options$name)
+  typed_options(stats::setNames(as.list(options$value), options$name))
 }
 
 close.s3cmtf <- function(con, ...) invisible(.Call(r_handle_close, con$handle))

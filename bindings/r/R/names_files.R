@@ -6,6 +6,11 @@ data_stem <- function(path) sub("\\.[^./]*$", "", path)
 
 names_title <- "index\tname"
 
+# An error if the folder of a file that is to be written does not exist.
+check_folder <- function(path) {
+  if (!dir.exists(dirname(path))) raise("BAD_FILE", paste0(path, ": its folder does not exist; make it first"))
+}
+
 # Names of rows by the paths of their files; `what` is "mode", or "matrix" for columns.
 names_files <- function(stem, labels, what = "mode") {
   stats::setNames(labels, sprintf("%s.%s%d.tsv", stem, what, seq_along(labels)))

@@ -45,6 +45,23 @@ prepare_options <- function(options, dots) {
   )
 }
 
+# Options as a list of values of their types: logical, integer or numeric. "auto", choices and integers that R cannot represent
+# stay texts.
+typed_options <- function(texts) {
+  table <- s3cmtf_options()
+  types <- as.character(table$type[match(names(texts), table$name)])
+  stats::setNames(Map(option_value, texts, types), names(texts))
+}
+
+option_value <- function(text, type) {
+  if (type == "logical" && text %in% c("true", "false")) return(text == "true")
+  if (!type %in% c("integer", "integers", "real", "reals")) return(text)
+  numbers <- suppressWarnings(as.numeric(strsplit(text, ",", fixed = TRUE)[[1]]))
+  if (length(numbers) == 0 || anyNA(numbers)) return(text)
+  if (type %in% c("real", "reals")) return(numbers)
+  if (any(numbers > 2^53)) text else if (all(numbers <= .Machine$integer.max)) as.integer(numbers) else numbers
+}
+
 # Lines NAME=VALUE as a named list.
 parse_lines <- function(text) {
   lines <- strsplit(text, "\n", fixed = TRUE)[[1]]

@@ -4,7 +4,7 @@
 
 save_model <- function(object, path) {
   check_model(object)
-  check_string(path, "path")
+  check_folder(check_string(path, "path"))
   write_beside(object, path, function() .Call(r_model_save, object$handle, path))
   invisible(path)
 }

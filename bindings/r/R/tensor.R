@@ -64,13 +64,14 @@ tensor_from_sparse <- function(x) {
   new_tensor(handle, names(columns), checked_names(x@Dimnames), sized = TRUE)
 }
 
-# Names of rows and columns, which must identify them.
+# Names of rows and columns of a matrix, or along the dimensions of an array, which must identify them.
 checked_names <- function(names) {
-  lapply(unname(names), function(side) {
-    if (anyNA(side)) bad_argument("a row or column name is NA")
-    if (anyDuplicated(side)) bad_argument("two rows or columns are named ", side[anyDuplicated(side)])
+  sides <- if (length(names) == 2) c("rows", "columns") else paste("slices of dimension", seq_along(names))
+  Map(function(side, what) {
+    if (anyNA(side)) bad_argument("a name of the ", what, " is NA")
+    if (anyDuplicated(side)) bad_argument("two ", what, " are named ", side[anyDuplicated(side)])
     side
-  })
+  }, unname(names), sides, USE.NAMES = FALSE)
 }
 
 as_coo_tensor.formula <- function(x, data = NULL, weights = NULL, ...) {

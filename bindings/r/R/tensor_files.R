@@ -27,7 +27,7 @@ open_coo <- function(path, mapped = TRUE, verify = TRUE, modes = NULL, ...) {
 
 write_coo <- function(tensor, path) {
   check_tensor(tensor)
-  check_string(path, "path")
+  check_folder(check_string(path, "path"))
   with_tensor_names(tensor, data_stem(path), function() .Call(r_coo_write, tensor$handle, path))
   invisible(path)
 }
@@ -57,7 +57,7 @@ with_file <- function(tensor, use) {
 fix_coo <- function(tensor, path, keep = c("mean", "first", "last")) {
   check_tensor(tensor)
   keep <- check_choice(keep)
-  check_string(path, "path")
+  check_folder(check_string(path, "path"))
   fix <- function(handle) .Call(r_coo_fix, handle, path, match(keep, c("mean", "first", "last")) - 1L)
   unlist(with_tensor_names(tensor, data_stem(path), function() with_file(tensor, fix)))
 }
@@ -68,7 +68,7 @@ split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per 
     bad_argument("last_per and by are given together: a mode of rows and a mode of times")
   }
   latest <- if (is.null(last_per)) NULL else c(mode_number(tensor, last_per, "last_per"), mode_number(tensor, by, "by"))
-  check_string(prefix, "prefix")
+  check_folder(check_string(prefix, "prefix"))
   check_number(test, "test")
   check_number(valid, "valid")
   check_count(seed, "seed")

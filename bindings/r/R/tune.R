@@ -36,11 +36,10 @@ tune_tensor <- function(tensor, matrices, options, valid, ranges, trials, rungs,
     vapply(names(ranges), function(name) option_text(ranges[[name]], name), "", USE.NAMES = FALSE),
     check_path_or_null(checkpoint, "checkpoint"), check_path_or_null(resume, "resume"), reporter$report
   )
-  texts <- found$options
+  options <- lapply(found$options, function(lines) typed_options(parse_lines(lines)))
   found$options <- NULL
   structure(
-    list(trials = as.data.frame(found, stringsAsFactors = FALSE), options = lapply(texts, parse_lines),
-      best = parse_lines(texts[1])),
+    list(trials = as.data.frame(found, stringsAsFactors = FALSE), options = options, best = options[[1]]),
     class = "s3cmtf_tune"
   )
 }
@@ -51,6 +50,7 @@ print.s3cmtf_tune <- function(x, n = 5, ...) {
   cat(nrow(x$trials), " trials", if (failed > 0) paste0(", ", failed, " failed"),
     "; trial 0 has the given options, validation RMSE ", format(default, digits = 4), "\n", sep = "")
   print(head(x$trials[c("trial", "rungs", "epochs", "valid_rmse", "seconds")], n), row.names = FALSE, digits = 4)
-  cat("best options: ", paste(names(x$best), unlist(x$best), sep = "=", collapse = " "), "\n", sep = "")
+  best <- Map(option_text, x$best, names(x$best))
+  cat("best options: ", paste(names(best), best, sep = "=", collapse = " "), "\n", sep = "")
   invisible(x)
 }

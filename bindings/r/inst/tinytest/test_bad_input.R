@@ -54,7 +54,17 @@ expect_error(predict(model, ratings, nosuch = 1), pattern = "nosuch", class = "s
 expect_error(evaluate(model, 1), class = "s3cmtf_BAD_ARGUMENT")
 expect_error(evaluate(model, ratings[0, ]), pattern = "data has no entries", class = "s3cmtf_BAD_ARGUMENT")
 
-expect_error(as_coo_tensor(matrix(1, 2, 2, dimnames = list(c("a", "a"), NULL))), pattern = "named a", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(as_coo_tensor(matrix(1, 2, 2, dimnames = list(c("a", "a"), NULL))), pattern = "^two rows are named a", class = "s3cmtf_BAD_ARGUMENT")
+twice <- matrix(1, 60, 2, dimnames = list(NULL, c("b", "b")))
+expect_error(as_coo_tensor(twice), pattern = "^two columns are named b", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(coupled(twice), pattern = "^matrix twice: two columns are named b", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(small_fit(matrices = list(user = twice)), pattern = "^matrix user: two columns are named b", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(as_coo_tensor(array(1, c(1, 2, 1), list(NULL, c("a", "a"), NULL))), pattern = "^two slices of dimension 2 are named a", class = "s3cmtf_BAD_ARGUMENT")
+for (kind in c("auto", "observed", "full", "graph")) {
+  expect_error(coupled(matrix(NA_real_, 3, 3), kind), pattern = "the matrix has no known cell", class = "s3cmtf_BAD_ARGUMENT")
+}
+expect_inherits(coupled(matrix(0, 3, 3), "full"), "s3cmtf_coupled")
+expect_inherits(coupled(matrix(c(1, NA), 2, 2)), "s3cmtf_coupled")
 expect_error(as_coo_tensor(matrix(1, 2, 2, dimnames = list(c("a", NA), NULL))), class = "s3cmtf_BAD_ARGUMENT")
 expect_error(recommend(model, "user", n = 2.5), class = "s3cmtf_BAD_ARGUMENT")
 expect_error(recommend(model, "user", n = c(1, 2)), class = "s3cmtf_BAD_ARGUMENT")

@@ -12,7 +12,7 @@ unlink(names <- paste0(path, ".mode2.tsv"))
 dir.create(names)
 expect_error(save_model(model, path), pattern = "model.s3m.mode2.tsv: cannot be written", class = "s3cmtf_SYSTEM")
 expect_equal(list.files(folder, "tmp$"), character())
-expect_error(write_coo(model$data, file.path(folder, "none", "ratings.coo")), pattern = "none/ratings.mode1.tsv", class = "s3cmtf_SYSTEM")
+expect_error(write_coo(model$data, file.path(folder, "none", "ratings.coo")), pattern = "none/ratings.coo: its folder does not exist", class = "s3cmtf_BAD_FILE")
 
 # Nothing is replaced if a name cannot be encoded.
 wrong <- model

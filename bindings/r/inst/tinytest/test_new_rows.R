@@ -11,7 +11,7 @@ expect_true(all(abs(predict(folded, entries) - entries$rating) < 0.5))
 expect_equal(predict(folded, ratings), predict(model, ratings))
 liked <- recommend(folded, "film", list(user = "carla"), n = 3, exclude = entries)$film
 expect_true(all(as.integer(sub("f", "", liked)) %% 2 == 1))
-expect_error(fold_in(folded, "user", entries), pattern = "already", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(fold_in(folded, "user", entries), pattern = "row carla of mode user is in the model already, from 4 entries; leave it out, or replace it with replace = TRUE", class = "s3cmtf_BAD_ARGUMENT")
 expect_equal(fold_in(folded, "user", entries, replace = TRUE)$replaced, 1)
 expect_equal(predict(fold_in(model, "user", as_coo_tensor(entries)), entries), predict(folded, entries))
 
@@ -28,6 +28,7 @@ expect_error(fold_in(model, "film"), class = "s3cmtf_error")
 numbered <- small_fit()
 expect_equal(fold_in(numbered, "user", data.frame(user = 70L, film = 1:3, month = 1L, rating = 4))$added, 1)
 expect_equal(fold_in(numbered, "user", data.frame(user = 4e9, film = 1:3, month = 1L, rating = 4))$added, 1)
+expect_error(fold_in(numbered, "user", fixture_ratings()[11:13, ]), pattern = "row 2 of mode user is in the model already, from 10 entries", class = "s3cmtf_BAD_ARGUMENT")
 for (row in c(0, -1, 1.5, 2^32, NA)) {
   wrong <- data.frame(user = row, film = 1:3, month = 1L, rating = 4)
   expect_error(fold_in(numbered, "user", wrong), pattern = "entry 1: the index of mode user", class = "s3cmtf_BAD_ENTRY")

@@ -116,3 +116,15 @@ expect_equal(length(predict(independent, ratings)), 600)
 expect_error(predict(independent), pattern = "closed", class = "s3cmtf_BAD_STATE")
 rm(independent, model)
 invisible(gc())
+
+# A folder that does not exist: the path is the one that was given, with names of rows or without.
+tensors <- list(as_coo_tensor(fixture_ratings()), as_coo_tensor(named_ratings()))
+for (tensor in tensors) {
+  absent <- file.path(scratch("absent"), "x")
+  says <- function(path) paste0(path, ": its folder does not exist; make it first")
+  fails <- function(call) tryCatch(call, s3cmtf_error = conditionMessage)
+  expect_equal(fails(save_model(s3cmtf(tensor, rank = 2, epochs = 1), paste0(absent, ".s3m"))), says(paste0(absent, ".s3m")))
+  expect_equal(fails(write_coo(tensor, paste0(absent, ".coo"))), says(paste0(absent, ".coo")))
+  expect_equal(fails(fix_coo(tensor, paste0(absent, ".coo"))), says(paste0(absent, ".coo")))
+  expect_equal(fails(split_coo(tensor, absent)), says(absent))
+}

@@ -4,8 +4,11 @@ search <- function(...) s3cmtf_tune(rating ~ user + film + month, ratings, trial
 found <- search(ranges = list(rank = c(2, 3), eta = "0.01..0.1"))
 expect_equal(nrow(found$trials), 4)
 expect_true(all(diff(found$trials$valid_rmse[found$trials$rungs == 2]) >= 0))
-expect_true(all(vapply(found$options, `[[`, "", "rank")[found$trials$trial > 0] %in% c("2", "3")))
+expect_true(all(vapply(found$options, `[[`, 0L, "rank")[found$trials$trial > 0] %in% 2:3))
 expect_stdout(print(found), "4 trials")
+expect_stdout(print(found), "best options: .* biases=true lambda_bias=[0-9.]+,")
+expect_true(is.numeric(found$best$eta))
+expect_identical(found$best$biases, TRUE)
 model <- s3cmtf(rating ~ user + film + month, ratings, options = found$best)
 expect_equal(model_options(model)$eta, found$best$eta)
 # Resumed from its state, and with validation entries of its own.
