@@ -2,7 +2,7 @@
 //! that method.
 
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -69,11 +69,8 @@ fn wait(
 ) -> Result<Ending> {
     loop {
         let state = child.try_wait();
-        match state.map_err(|e| Error::io("cannot wait for a process", e))? {
-            Some(status) if status.success() => return Ok(Ending::Success),
-            Some(status) if status.code().is_some() => return Ok(Ending::Failure),
-            Some(_) => return Ok(Ending::Killed),
-            None => {}
+        if let Some(status) = state.map_err(|e| Error::io("cannot wait for a process", e))? {
+            return ending(status);
         }
         let is_late = started.elapsed() >= limit;
         if is_late || monitor.cancelled() {
@@ -87,6 +84,25 @@ fn wait(
             };
         }
         thread::sleep(POLL);
+    }
+}
+
+/// Returns how a process ended. Ctrl-C on a terminal reaches it as well as this process, so its own interruption is that of
+/// both.
+fn ending(status: ExitStatus) -> Result<Ending> {
+    const INTERRUPTED: i32 = 130;
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal = None;
+    const SIGINT: i32 = 2;
+    const SIGKILL: i32 = 9;
+    const SIGTERM: i32 = 15;
+    match (status.code(), signal) {
+        (Some(0), _) => Ok(Ending::Success),
+        (Some(INTERRUPTED), _) | (None, Some(SIGINT | SIGTERM)) => Err(Error::Cancelled),
+        (None, Some(SIGKILL)) => Ok(Ending::Killed),
+        _ => Ok(Ending::Failure),
     }
 }
 

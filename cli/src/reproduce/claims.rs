@@ -13,6 +13,12 @@ const SLOPE_TOLERANCE: f64 = 0.1;
 /// Speed-up per thread from which on it counts as linear.
 const LINEAR_EFFICIENCY: f64 = 0.9;
 
+/// The paper's lowest ratios, from which on its claims hold here: of errors, of the time of an iteration of CMTF-OPT, and of that of
+/// SALS-single.
+const LOWEST_ERROR_RATIO: f64 = 2.1;
+const LOWEST_TIME_RATIO: f64 = 11.0;
+const SALS_TIME_RATIO: f64 = 2.3;
+
 /// A claim and its measurement.
 pub(super) struct Claim {
     pub claim: &'static str,
@@ -60,37 +66,41 @@ fn best_of_kind(store: &Store, data: &str, kind: MethodKind) -> Option<f64> {
 }
 
 fn lower_error(store: &Store) -> Claim {
+    let figure = Figure::Accuracy;
     let (mut texts, mut zero_filled, mut observed) = (Vec::new(), Vec::new(), Vec::new());
-    for data in store.data_sets(Figure::Accuracy) {
+    for data in store.data_sets(figure) {
         let best = |kind| best_of_kind(store, &data, kind);
         let Some(paper) = best(MethodKind::Paper) else {
             continue;
         };
-        let mut parts = vec![format!("{data}: S3CMTF {paper:.4}")];
+        let mut parts = vec![format!("{data}: the best version of S3CMTF {paper:.4}")];
         if let Some(error) = best(MethodKind::ZeroFilled) {
             zero_filled.push(error / paper);
             parts.push(format!(
-                "zero-filled competitors {:.2} times",
+                "the best zero-filled competitor {:.2} times",
                 error / paper
             ));
         }
-        if let Some(error) = best(MethodKind::Observed) {
+        let cmtf_opt = find(store, figure, &data, CMTF_OPT);
+        if let Some(error) = cmtf_opt.and_then(|m| m.number("test_rmse")) {
             observed.push(error / paper);
-            parts.push(format!(
-                "competitors on observed entries {:.2} times",
-                error / paper
-            ));
+            parts.push(format!("{CMTF_OPT} {:.2} times", error / paper));
         }
         texts.push(parts.join(", "));
     }
+    let zeros =
+        "The paper's competitors take unobserved cells as zeros, so they predict values near zero";
+    let same_model = match span(&observed) {
+        Some(span) => format!(
+            ". {CMTF_OPT}, the same model and optimizer without the zeros, has {span} times the error of S3CMTF"
+        ),
+        None => String::new(),
+    };
     Claim {
         claim: "The test error is 3.6 (MovieLens), 4.1 (Netflix) and 2.1 (Yelp) times lower than that of the best competitor",
-        holds: (!zero_filled.is_empty()).then(|| zero_filled.iter().all(|r| *r >= 2.1)),
-        why: format!(
-            "The paper's competitors take unobserved cells as zeros, so they predict values near zero. The same model and optimizer on \
-             observed entries only have {} times the error of S3CMTF: the gain is that of the objective, not of the algorithm",
-            span(&observed)
-        ),
+        holds: (!zero_filled.is_empty())
+            .then(|| zero_filled.iter().all(|r| *r >= LOWEST_ERROR_RATIO)),
+        why: format!("{zeros}{same_model}"),
         measured: texts.join("; "),
     }
 }
@@ -105,7 +115,10 @@ fn faster_iterations(store: &Store) -> Claim {
         for method in [CMTF_OPT_ZEROS, CMTF_OPT, TUCKER_ALS] {
             match seconds(method) {
                 Some(other) => {
-                    ratios.push(other / opt);
+                    // The claim is about CMTF-OPT as in the paper.
+                    if method == CMTF_OPT_ZEROS {
+                        ratios.push(other / opt);
+                    }
                     parts.push(format!("{method} {:.2} times", other / opt));
                 }
                 None => {
@@ -123,7 +136,7 @@ fn faster_iterations(store: &Store) -> Claim {
     Claim {
         claim: "An iteration of S3CMTF-opt is 23 (MovieLens), 43 (Netflix) and 11 (Yelp) times faster than one of CMTF-OPT",
         measured: texts.join("; "),
-        holds: (!ratios.is_empty()).then(|| ratios.iter().all(|r| *r >= 11.0)),
+        holds: (!ratios.is_empty()).then(|| ratios.iter().all(|r| *r >= LOWEST_TIME_RATIO)),
         why: "The competitors here visit only the entries of the sparse tensor, with vector instructions and all threads; those of the \
               paper were MATLAB programs with dense intermediate results. An iteration of CMTF-OPT has the cost of CP, N J per entry, \
               an update of S3CMTF-opt that of a full core, N J^N"
@@ -157,9 +170,9 @@ fn faster_than_sals(store: &Store) -> Claim {
     Claim {
         claim: "An iteration of S3CMTF-CP is 2.3 times faster than one of SALS-single",
         measured: texts.join("; "),
-        holds: (!ratios.is_empty()).then(|| ratios.iter().all(|r| *r > 1.0)),
-        why: "An iteration of SALS solves for C columns of every row, C^2 per entry, one of S3CMTF-CP makes one gradient step, C per \
-              entry; an iteration of SALS also lowers the error more"
+        holds: (!ratios.is_empty()).then(|| ratios.iter().all(|r| *r >= SALS_TIME_RATIO)),
+        why: "With J columns in subsets of C, an iteration of SALS takes J C operations per entry and mode for its normal equations, one of \
+              S3CMTF-CP takes J for a gradient step; SALS divides rows among threads without conflicts"
             .into(),
     }
 }
@@ -180,8 +193,8 @@ fn more_accurate_than_sals(store: &Store) -> Claim {
         claim: "S3CMTF-CP and S3CMTF-TUCKER have a lower test error than SALS-single, which overfits",
         measured: texts.join("; "),
         holds: (!holds.is_empty()).then(|| holds.iter().all(|h| *h)),
-        why: "All three have neither mean nor biases. The rank, the penalty and the learning rate of each are chosen on held-out entries, \
-              and a penalty that is large enough keeps SALS-single from overfitting"
+        why: "All three have neither mean nor biases, and each searched for rank, penalty and learning rate. How much SALS-single overfits \
+              depends on the penalty that its search found"
             .into(),
     }
 }
@@ -231,6 +244,12 @@ fn slopes(store: &Store, figure: Figure) -> (Vec<f64>, String) {
 
 fn constant_time(store: &Store) -> Claim {
     let (slopes, measured) = slopes(store, Figure::Dimensionality);
+    let entries = store.head.get("dimensionality_entries");
+    let entries = entries.and_then(|n| n.as_f64()).map(short_number);
+    let measured = match entries {
+        Some(entries) if !measured.is_empty() => format!("{entries} entries; {measured}"),
+        _ => measured,
+    };
     Claim {
         claim: "The time of an iteration of S3CMTF does not depend on the size of the modes (1K to 100M, 1M entries)",
         measured,
@@ -260,14 +279,22 @@ fn memory_of_dimensionality(store: &Store) -> Claim {
         let found = list.iter().find(|(x, s)| *x == at && s != LEFT_OUT);
         found.map(|(_, s)| s == status)
     };
-    let holds = is_out(&tucker, 10_000_000, OUT_OF_MEMORY)
-        .zip(is_out(&zeros, 100_000_000, OUT_OF_TIME))
-        .map(|(memory, time)| memory && time);
+    let parts = [
+        is_out(&tucker, 10_000_000, OUT_OF_MEMORY),
+        is_out(&zeros, 100_000_000, OUT_OF_TIME),
+    ];
+    let holds = if parts.contains(&Some(false)) {
+        Some(false)
+    } else {
+        parts.iter().all(Option::is_some).then_some(true)
+    };
     Claim {
         claim: "CMTF-Tucker-ALS runs out of memory from 10M rows per mode on, CMTF-OPT out of time at 100M",
         measured: format!("{tucker_text}; {zeros_text}"),
         holds,
-        why: "The competitors here keep only rows that occur, and dense intermediate results only for those".into(),
+        why: "CMTF-Tucker-ALS here keeps its intermediate result only in part, so it runs out of time first. With zeros for unobserved cells of \
+              the matrix every row of its mode occurs, so time and memory grow with the size of the mode"
+            .into(),
     }
 }
 
@@ -319,8 +346,8 @@ fn linear_speed_up(store: &Store) -> Claim {
         claim: "The speed of S3CMTF-naive and S3CMTF-opt grows linearly with the number of cores",
         measured: texts.join("; "),
         holds: (!holds.is_empty()).then(|| holds.iter().all(|h| *h)),
-        why: "Independent fits of one thread each show what the machine can do. What one fit loses against them is the traffic of rows and \
-              cores that threads share, which slow arithmetic hides"
+        why: "Independent fits of one thread each show what the machine can do. One fit loses against them where its threads write the same \
+              rows and the same core, and where its epochs are short"
             .into(),
     }
 }
@@ -357,18 +384,15 @@ fn higher_gap(store: &Store) -> Claim {
         claim: "The gap statistic of the coupled mode is higher with coupling than without (Yelp, businesses)",
         measured: texts.join("; "),
         holds: (!holds.is_empty()).then(|| holds.iter().all(|h| *h)),
-        why: "Coupling adds groups to the rows only where the matrix has groups and the ratings of rows with few entries do not".into(),
+        why: "A matrix can add groups to the rows only where its columns form groups that the tensor does not show already".into(),
     }
 }
 
-fn span(ratios: &[f64]) -> String {
-    let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = ratios.iter().copied().fold(0.0, f64::max);
-    if ratios.is_empty() {
-        "an unknown number of".into()
-    } else {
-        format!("{low:.2} to {high:.2}")
-    }
+/// Returns the lowest and the highest ratio; `None` without ratios.
+fn span(ratios: &[f64]) -> Option<String> {
+    let low = ratios.iter().copied().reduce(f64::min)?;
+    let high = ratios.iter().copied().reduce(f64::max)?;
+    Some(format!("{low:.2} to {high:.2}"))
 }
 
 #[cfg(test)]

@@ -11,13 +11,14 @@ use super::methods::{BLOCKED, NAIVE, OPT};
 use super::session::Session;
 use super::store::{FAILED, Key, Measurement, OK};
 
-/// The scale of the planted data, of the shape of MovieLens.
-const SCALE: &str = "0.1";
+/// Scales of the planted data, of the shape of MovieLens, and the seconds per method that each needs at least.
+const SCALES: [(f64, f64); 3] = [(0.1, 20.0), (0.02, 5.0), (0.004, 0.0)];
 /// Seconds that one repeat takes at least, by which the number of repeats is chosen.
 const REPEAT_SECONDS: f64 = 30.0;
 
 pub(super) fn measure(session: &mut Session<'_>, budget: Budget) -> Result<()> {
     let threads = thread_counts(session.threads());
+    let scale = scale(session, budget);
     let methods = [
         (BLOCKED, Algorithm::Blocked),
         (OPT, Algorithm::Opt),
@@ -26,7 +27,7 @@ pub(super) fn measure(session: &mut Session<'_>, budget: Budget) -> Result<()> {
     for (done, (name, algorithm)) in methods.into_iter().enumerate() {
         let key = |threads: u64| Key {
             figure: Figure::Cores,
-            data: format!("movielens-like, scale {SCALE}"),
+            data: format!("movielens-like, scale {scale}"),
             method: name.into(),
             x: Some(threads),
         };
@@ -40,7 +41,7 @@ pub(super) fn measure(session: &mut Session<'_>, budget: Budget) -> Result<()> {
         let mut arguments: Vec<String> = vec!["bench".into(), "--independent".into()];
         for (option, value) in [
             ("--like", "movielens".to_string()),
-            ("--scale", SCALE.into()),
+            ("--scale", scale.to_string()),
             ("--algorithm", algorithm.name().into()),
             ("--threads", list.join(",")),
             ("--repeats", repeats.to_string()),
@@ -81,6 +82,29 @@ pub(super) fn measure(session: &mut Session<'_>, budget: Budget) -> Result<()> {
     Ok(())
 }
 
+/// Returns the scale of the data. A continued run has that of the first one.
+fn scale(session: &mut Session<'_>, budget: Budget) -> f64 {
+    let seconds = budget.seconds_for_one_of(3);
+    let fitting = SCALES.into_iter().find(|(_, needed)| seconds >= *needed);
+    let known = session
+        .store
+        .head
+        .get("cores_scale")
+        .and_then(Value::as_f64);
+    let scale = known.unwrap_or(fitting.map_or(SCALES[0].0, |(scale, _)| scale));
+    session
+        .store
+        .head
+        .insert("cores_scale".into(), json!(scale));
+    if scale < SCALES[0].0 {
+        session.store.note(format!(
+            "cores: planted data at scale {scale} instead of {}, to stay within the budget; epochs this short lose more by the start of threads",
+            SCALES[0].0
+        ));
+    }
+    scale
+}
+
 /// Returns the entries per second of independent fits of one thread each, together.
 fn independent(variant: &Value) -> Option<f64> {
     let splits = variant.get("independent")?.as_array()?;
@@ -95,7 +119,9 @@ fn independent(variant: &Value) -> Option<f64> {
 /// Returns 1, 2, 4, ... and the number itself.
 fn thread_counts(available: usize) -> Vec<u64> {
     let available = available as u64;
-    let powers = (0..).map(|k| 1 << k).take_while(|&t: &u64| t < available);
+    let powers = (0..u64::BITS)
+        .map(|k| 1 << k)
+        .take_while(|&t: &u64| t < available);
     powers.chain([available]).collect()
 }
 

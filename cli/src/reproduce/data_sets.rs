@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use s3cmtf::generate::{PRESETS, generate, preset};
 use s3cmtf::{Error, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::budget::Budget;
 use super::chart::short_number;
@@ -94,10 +94,12 @@ fn plant(session: &mut Session<'_>, like: &str, budget: Budget) -> Result<DataSe
     options.write_truth = false;
     options.seed = session.arguments.seed;
     options.threads = session.threads();
-    let folder = session.work.path().join(like);
+    let folder = session.work.path().join("sets").join(like);
     let generated = generate(&folder, &options, session.progress)?;
     let test = generated.test.as_ref().map(|t| t.0.clone());
     session.store.head.insert(slot, scale.into());
+    let identity = json!({"scale": scale, "seed": options.seed, "threads": options.threads});
+    session.store.identify(like, identity)?;
     let entries = generated.train.1.count + generated.test.as_ref().map_or(0, |t| t.1.count);
     session.store.note(format!(
         "{like}: planted data of its shape at {} times its scale, {} of {} entries",
@@ -147,22 +149,29 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Returns the name of a file up to its first dot, if it has the extension of a data file.
-fn data_name(path: &Path) -> Option<&str> {
+/// Returns the name of a file without its extension, and the extension, if it is that of a data file.
+fn data_name(path: &Path) -> Option<(&str, &str)> {
     let name = path.file_name()?.to_str()?;
     let plain = name.strip_suffix(".gz").unwrap_or(name);
-    let (_, extension) = plain.rsplit_once('.')?;
+    let (name, extension) = plain.rsplit_once('.')?;
     let is_data = ["coo", "tns", "mtx", "csv", "tsv"].contains(&extension);
-    is_data.then(|| name.split('.').next().unwrap_or(name))
+    is_data.then_some((name, extension))
 }
 
 fn tensor_file(folder: &Path, part: &str) -> Result<Option<PathBuf>> {
-    let start = format!("tensor.{part}.");
-    let is_part = |p: &PathBuf| {
-        let name = p.file_name().and_then(|n| n.to_str()).unwrap_or("");
-        name.starts_with(&start) && data_name(p).is_some()
-    };
-    Ok(files(folder)?.into_iter().find(is_part))
+    let wanted = format!("tensor.{part}");
+    let is_part = |p: &PathBuf| data_name(p).is_some_and(|(name, _)| name == wanted);
+    let mut found: Vec<PathBuf> = files(folder)?.into_iter().filter(is_part).collect();
+    if found.len() > 1 {
+        return Err(Error::file(
+            folder.display().to_string(),
+            format!(
+                "has {} files {wanted}.FORMAT; leave one of them",
+                found.len()
+            ),
+        ));
+    }
+    Ok(found.pop())
 }
 
 /// Converts a data set of the user to binary files.
@@ -171,7 +180,7 @@ fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
     let name = name
         .file_name()
         .map_or("data".into(), |n| n.to_string_lossy().into_owned());
-    let work = session.work.path().join(&name);
+    let work = session.work.path().join("sets").join(&name);
     fs::create_dir_all(&work).map_err(|e| Error::io("cannot make a temporary folder", e))?;
     let binary = |session: &mut Session<'_>, file: &Path, target: &str| {
         let target = work.join(target);
@@ -182,8 +191,11 @@ fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
         ];
         let run = child::run(&arguments, f64::INFINITY, session.progress)?;
         match run.ending {
-            child::Ending::Success => Ok((target, run.object("dims").cloned())),
-            _ => Err(Error::file(file.display().to_string(), run.message())),
+            child::Ending::Success => {
+                let identity = json!({"dims": run.object("dims"), "entries": run.object("count")});
+                Ok((target, identity))
+            }
+            _ => Err(Error::argument(run.message())),
         }
     };
     let part = |part: &str| {
@@ -194,20 +206,56 @@ fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
             )
         })
     };
-    let (train, dims) = binary(session, &part("train")?, "train.coo")?;
-    let (test, _) = binary(session, &part("test")?, "test.coo")?;
-    let order = dims.as_ref().and_then(Value::as_array).map_or(3, Vec::len);
+    let (train_file, test_file) = (part("train")?, part("test")?);
+    let (train, mut identity) = binary(session, &train_file, "train.coo")?;
+    let (test, of_test) = binary(session, &test_file, "test.coo")?;
+    let order_of = |identity: &Value| identity["dims"].as_array().map_or(0, Vec::len);
+    let order = order_of(&identity);
+    if order_of(&of_test) != order {
+        return Err(Error::file(
+            test_file.display().to_string(),
+            format!(
+                "has {} modes, the training tensor has {order}",
+                order_of(&of_test)
+            ),
+        ));
+    }
+    identity["seed"] = session.arguments.seed.into();
+    identity["threads"] = session.threads().into();
+    session.store.identify(&name, identity)?;
     let modes = mode_names(folder);
     let mut matrices = Vec::new();
     for file in files(folder)? {
-        let Some(name) = data_name(&file).filter(|n| *n != "tensor") else {
+        let is_matrix = |(name, _): &(&str, &str)| !name.starts_with("tensor.");
+        let Some((name, extension)) = data_name(&file).filter(is_matrix) else {
             continue;
         };
         let coupled = coupled_modes(name, &modes, order);
-        if coupled.is_empty() {
+        // Other tables beside the data are usually names of rows.
+        if coupled.is_empty() && ["csv", "tsv"].contains(&extension) {
             continue;
         }
-        let (binary, _) = binary(session, &file, &format!("{name}.coo"))?;
+        if coupled.is_empty() {
+            return Err(Error::file(
+                file.display().to_string(),
+                format!(
+                    "its name does not say its mode; call it MODE_NAME.{extension} with a mode from 1 to {order}{}, or move it elsewhere",
+                    if modes.is_empty() {
+                        String::new()
+                    } else {
+                        format!(" or one of {}", modes.join(", "))
+                    }
+                ),
+            ));
+        }
+        let target = format!("{name}.coo");
+        if work.join(&target).exists() {
+            return Err(Error::file(
+                file.display().to_string(),
+                "there is a file of this name with another extension; leave one of them",
+            ));
+        }
+        let (binary, _) = binary(session, &file, &target)?;
         matrices.extend(coupled.into_iter().map(|mode| (mode, binary.clone())));
     }
     Ok(DataSet {
@@ -262,8 +310,9 @@ mod tests {
     #[test]
     fn data_files_have_known_extensions() {
         for (path, name) in [
-            ("a/tensor.train.tns.gz", Some("tensor")),
-            ("user_attr.coo", Some("user_attr")),
+            ("a/tensor.train.tns.gz", Some(("tensor.train", "tns"))),
+            ("user_attr.coo", Some(("user_attr", "coo"))),
+            ("2_g.v1.coo", Some(("2_g.v1", "coo"))),
             ("meta.json", None),
             ("README", None),
         ] {

@@ -65,8 +65,7 @@ fn error_points(m: &Measurement) -> Vec<(f64, f64)> {
     {
         return vec![(seconds, rmse)];
     }
-    let usable = points.iter().filter(|p| p.len() == 3);
-    usable.map(|p| (p[0], p[2])).collect()
+    points.iter().map(|p| (p[0], p[2])).collect()
 }
 
 /// Bars of seconds per iteration, a panel per data set.

@@ -8,7 +8,7 @@ use super::child::{self, Ending};
 use super::data_sets::DataSet;
 use super::figure::Figure;
 use super::session::Session;
-use super::store::{FAILED, Key, Measurement, OK};
+use super::store::{FAILED, Key, Measurement, NOT_SUPPORTED, OK};
 
 /// The largest number of clusters.
 const MAX_K: &str = "12";
@@ -27,7 +27,7 @@ const MODELS: [(&str, bool, &[&str]); 4] = [
 
 pub(super) fn measure(session: &mut Session<'_>, sets: &[DataSet], budget: Budget) -> Result<()> {
     let mut open = Vec::new();
-    for set in sets.iter().filter(|s| !s.matrices.is_empty()) {
+    for set in sets {
         for (name, is_coupled, options) in MODELS {
             let key = Key {
                 figure: Figure::Gap,
@@ -43,6 +43,14 @@ pub(super) fn measure(session: &mut Session<'_>, sets: &[DataSet], budget: Budge
     let total = open.len();
     for (done, (key, set, is_coupled, options)) in open.into_iter().enumerate() {
         session.show(&key, done, total);
+        if set.matrices.is_empty() {
+            let message = "the data has no matrices, so there is nothing to compare";
+            session.keep(
+                key,
+                Measurement::new(NOT_SUPPORTED, json!({"message": message})),
+            )?;
+            continue;
+        }
         let seconds = budget.seconds_for_one_of(total - done);
         let mut arguments = set.arguments(is_coupled);
         arguments.extend(["--model", "tucker", "--rank", set.paper_rank()].map(String::from));

@@ -40,12 +40,23 @@ use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress::Progress;
 
+/// The largest budget, about two years.
+const MAX_MINUTES: f64 = 1e6;
+/// The largest number of threads, as of `fit`.
+const MAX_THREADS: usize = 4096;
+
 /// Makes all measurements that the folder does not have yet, and writes the report.
 pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
-    if !(a.budget > 0.0 && a.budget.is_finite()) {
+    if !(a.budget > 0.0 && a.budget <= MAX_MINUTES) {
         return Err(Error::argument(format!(
-            "--budget is {}; it must be a number of minutes above 0",
+            "--budget is {}; it must be a number of minutes above 0 and at most {MAX_MINUTES}",
             a.budget
+        )));
+    }
+    if a.threads > MAX_THREADS {
+        return Err(Error::argument(format!(
+            "--threads is {}; it must be 0 to {MAX_THREADS}",
+            a.threads
         )));
     }
     let budget = Budget::of_seconds(60.0 * a.budget);

@@ -202,8 +202,9 @@ fn status(m: &Measurement) -> String {
 
 fn accuracy_table(store: &Store) -> String {
     let mut text = String::from(
-        "Each method of this program searched for its options for the same time, on held-out training entries. The time limits are in \
-         `results.json`.\n\n\
+        "Each method of this program had the same time to search for its options on held-out training entries. The first trial of a search has \
+         the settings of the preset; with 0 trials the method has only those. Fits stop after the epochs of their preset (50 for the methods \
+         of the paper and its competitors) or at their time limit, which is in `results.json`.\n\n\
          | data | method | test RMSE | seconds of training | epochs | trials of the search | peak memory | ended by |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );

@@ -201,7 +201,7 @@ fn too_long_to_generate(
     let rate = session.store.head.get(&generation_slot(figure))?.as_f64()?;
     let (expected, left) = (rate * cell.entries as f64, budget.left());
     (expected > 0.5 * left).then(|| {
-        format!("to generate its data takes about {expected:.0} s, and the budget has {left:.0} s")
+        format!("to generate its data takes about {expected:.1} s, and the budget has {left:.1} s")
     })
 }
 
@@ -226,13 +226,11 @@ fn too_long_to_fit(
             let expected = measurement.number("seconds")? * factor;
             (expected > seconds).then(|| {
                 format!(
-                    "about {expected:.0} s by the size before, and the budget has {seconds:.0} s"
+                    "about {expected:.1} s by the size before, and the budget has {seconds:.1} s"
                 )
             })
         }
-        LEFT_OUT | OUT_OF_TIME => Some(format!(
-            "the size before was too large for the budget, which has {seconds:.0} s"
-        )),
+        LEFT_OUT | OUT_OF_TIME => Some("the budget was too small for the size before".into()),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::arguments::Arguments;
 use super::child::{self, Ending, Run};
 use super::store::{
-    FAILED, Key, Measurement, NOT_SUPPORTED, OK, OUT_OF_MEMORY, OUT_OF_TIME, Store,
+    FAILED, Key, LEFT_OUT, Measurement, NOT_SUPPORTED, OK, OUT_OF_MEMORY, OUT_OF_TIME, Store,
 };
 use crate::output::Output;
 use crate::progress::Progress;
@@ -35,9 +35,10 @@ impl Session<'_> {
         }
     }
 
-    /// Returns whether a measurement is still to be made.
+    /// Returns whether a measurement is still to be made: it is missing, failed, or the time was not enough for it.
     pub fn needs(&self, key: &Key) -> bool {
-        self.store.get(key).is_none()
+        let found = self.store.get(key);
+        found.is_none_or(|m| [LEFT_OUT, OUT_OF_TIME, FAILED].contains(&m.status.as_str()))
     }
 
     /// Keeps a measurement and prints a line about it.
@@ -86,14 +87,19 @@ impl Session<'_> {
         }
         list.extend(common);
         let run = child::run(&list, GRACE_FACTOR * seconds + GRACE_SECONDS, self.progress)?;
-        Ok(figures_of_fit(&run, &self.command(&list), seconds))
+        let message = self.without_folders(&run.message());
+        Ok(figures_of_fit(&run, message, &self.command(&list), seconds))
     }
 
     /// Returns a command as one would type it, without the names of temporary folders.
     pub fn command(&self, arguments: &[String]) -> String {
+        self.without_folders(&format!("s3cmtf {}", arguments.join(" ")))
+    }
+
+    /// Returns a text without the names of temporary folders.
+    fn without_folders(&self, text: &str) -> String {
         let work = format!("{}/", self.work.path().display());
-        let line = format!("s3cmtf {}", arguments.join(" "));
-        line.replace(&work, "")
+        text.replace(&format!("{work}sets/"), "").replace(&work, "")
     }
 }
 
@@ -117,7 +123,7 @@ fn describe(m: &Measurement) -> String {
 }
 
 /// Returns the figures that `fit --json` printed.
-fn figures_of_fit(run: &Run, command: &str, limit: f64) -> Measurement {
+fn figures_of_fit(run: &Run, message: String, command: &str, limit: f64) -> Measurement {
     let number = |object: &Value, name: &str| object.get(name).and_then(Value::as_f64);
     let summary = run.object("summary").cloned().unwrap_or_default();
     let mut seconds = number(&summary, "init_seconds").unwrap_or(0.0);
@@ -129,7 +135,6 @@ fn figures_of_fit(run: &Run, command: &str, limit: f64) -> Measurement {
         evaluations.extend(number(epoch, "eval_seconds"));
         points.push(json!([seconds, epoch["train_rmse"], epoch["test_rmse"]]));
     }
-    let message = run.message();
     let status = match run.ending {
         Ending::Success if updates.is_empty() => OUT_OF_TIME,
         Ending::Success => OK,

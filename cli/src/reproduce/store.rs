@@ -65,10 +65,10 @@ impl Measurement {
         self.fields.get(name).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// Returns a list of points, each a list of numbers.
+    /// Returns a list of points, each a list of three numbers.
     pub fn points(&self, name: &str) -> Vec<Vec<f64>> {
         let numbers = |p: &Value| -> Option<Vec<f64>> {
-            let elements = p.as_array()?.iter();
+            let elements = p.as_array().filter(|p| p.len() == 3)?.iter();
             Some(elements.map(|x| x.as_f64().unwrap_or(f64::NAN)).collect())
         };
         let points = self.fields.get(name).and_then(Value::as_array);
@@ -180,10 +180,34 @@ impl Store {
         found.map(|(_, m)| m)
     }
 
-    /// Adds a measurement and writes the file.
+    /// Adds a measurement, or replaces an earlier one of the same, and writes the file.
     pub fn add(&mut self, key: Key, measurement: Measurement) -> Result<()> {
-        self.measurements.push((key, measurement));
+        match self.measurements.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, old)) => *old = measurement,
+            None => self.measurements.push((key, measurement)),
+        }
         self.save()
+    }
+
+    /// Keeps what identifies some data. Refuses other data under the same name, whose measurements would be mixed.
+    pub fn identify(&mut self, name: &str, identity: Value) -> Result<()> {
+        let known = self.head.entry("data").or_insert_with(|| json!({}));
+        let Value::Object(sets) = known else {
+            return Ok(());
+        };
+        match sets.get(name) {
+            Some(old) if *old != identity => Err(Error::file(
+                self.folder.join(FILE).display().to_string(),
+                format!(
+                    "has results of other data, or of another seed or number of threads, under the name {name}: {old}, not {identity}; name another folder with -o"
+                ),
+            )),
+            Some(_) => Ok(()),
+            None => {
+                sets.insert(name.into(), identity);
+                Ok(())
+            }
+        }
     }
 
     pub fn of_figure(&self, figure: Figure) -> impl Iterator<Item = (&Key, &Measurement)> {
@@ -258,12 +282,14 @@ mod tests {
         let mut store = Store::open(folder.path()).unwrap();
         store.note("small".into());
         store.note("small".into());
-        let measurement = Measurement::new(OK, json!({"seconds": 1.5, "epochs": [[1, null]]}));
+        let measurement =
+            Measurement::new(OK, json!({"seconds": 1.5, "epochs": [[1, null, 2], []]}));
         store.add(key.clone(), measurement.clone()).unwrap();
         let store = Store::open(folder.path()).unwrap();
         assert_eq!(store.get(&key), Some(&measurement));
         assert_eq!(store.notes(), ["small"]);
-        assert!(store.get(&key).unwrap().points("epochs")[0][1].is_nan());
+        let points = store.get(&key).unwrap().points("epochs");
+        assert!(points.len() == 1 && points[0][1].is_nan());
         fs::write(folder.path().join(FILE), "{}").unwrap();
         let error = Store::open(folder.path()).err().unwrap().to_string();
         assert!(error.contains("not a file of results"), "{error}");

@@ -202,11 +202,75 @@ fn ctrl_c_keeps_what_is_finished() {
     signal(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let before = results(&dir.join("out"));
+    // The measurement that was interrupted is not among them.
+    assert!(before.iter().all(|m| m["status"] == "ok"), "{before:?}");
     assert!(!before.is_empty() && dir.join("out/reproduction.md").exists());
     // The next run goes on from there.
-    let more = ["sals", "--data", "@sets", "-o", "@out", "--budget", "0.05"];
+    let more = [
+        "--threads",
+        "1",
+        "sals",
+        "--data",
+        "@sets",
+        "-o",
+        "@out",
+        "--budget",
+        "0.05",
+    ];
     reproduce(&dir, &more).ok();
     assert_eq!(results(&dir.join("out"))[..before.len()], before[..]);
+}
+
+#[test]
+fn a_larger_budget_measures_what_was_left_out() {
+    let dir = Scratch::new("larger budget");
+    let count = |status: &str| {
+        let found = results(&dir.join("out"));
+        found.iter().filter(|m| m["status"] == status).count()
+    };
+    reproduce(&dir, &["entries", "-o", "@out", "--budget", "0.01"]).ok();
+    let (measured, all) = (count("ok"), results(&dir.join("out")).len());
+    reproduce(&dir, &["entries", "-o", "@out", "--budget", "0.2"]).ok();
+    assert!(count("ok") > measured, "{measured}");
+    // Replaced, not added.
+    assert_eq!(results(&dir.join("out")).len(), all);
+}
+
+#[test]
+fn bad_data_sets_are_refused() {
+    let dir = tiny_sets("bad sets");
+    let refused = |words: &[&str]| {
+        reproduce(
+            &dir,
+            &["gap", "--data", "@sets", "-o", "@out", "--budget", "0.02"],
+        )
+        .failed(2, words);
+    };
+    let matrix = dir.join("sets/tiny/2_groups.coo");
+    // A matrix whose name does not say its mode is not ignored.
+    fs::copy(&matrix, dir.join("sets/tiny/groups.coo")).unwrap();
+    refused(&["groups.coo", "MODE_NAME.coo"]);
+    fs::remove_file(dir.join("sets/tiny/groups.coo")).unwrap();
+    fs::copy(
+        dir.join("sets/tiny/tensor.test.coo"),
+        dir.join("sets/tiny/tensor.test.tns"),
+    )
+    .unwrap();
+    refused(&["2 files tensor.test.FORMAT"]);
+    fs::remove_file(dir.join("sets/tiny/tensor.test.tns")).unwrap();
+    fs::remove_file(dir.join("sets/tiny/tensor.test.coo")).unwrap();
+    fs::copy(&matrix, dir.join("sets/tiny/tensor.test.coo")).unwrap();
+    refused(&["tensor.test.coo", "has 2 modes, the training tensor has 3"]);
+}
+
+#[test]
+fn results_of_other_data_are_not_mixed() {
+    let dir = tiny_sets("mixed");
+    let arguments = ["gap", "--data", "@sets", "-o", "@out", "--budget", "0.02"];
+    reproduce(&dir, &arguments).ok();
+    let mut other = arguments.to_vec();
+    other.extend(["--seed", "7"]);
+    reproduce(&dir, &other).failed(2, &["results of other data", "tiny"]);
 }
 
 #[test]
@@ -233,6 +297,11 @@ fn bad_arguments_are_refused() {
     for budget in ["--budget=0", "--budget=-1", "--budget=nan", "--budget=inf"] {
         refused(&["cores", budget, "-o", "@out"], &["budget"]);
     }
+    refused(
+        &["cores", "--threads", "100000", "-o", "@out"],
+        &["threads", "4096"],
+    );
+    refused(&["cores", "--budget=1e300", "-o", "@out"], &["budget"]);
     fs::write(dir.join("file"), "").unwrap();
     reproduce(&dir, &["cores", "-o", "@file"]).failed(1, &["cannot make the folder", "file"]);
     fs::create_dir(dir.join("other")).unwrap();
