@@ -79,14 +79,34 @@ def test_index_out_of_range(kind):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_values_that_are_not_finite(bad, kind):
-    with pytest.raises(EntryError, match="entry 3"):
+    with pytest.raises(EntryError, match=r"tensor has the value .* at position 2; it must be finite. fixed\(\) removes"):
         s3cmtf.fit(Tensor(([0, 1, 2], [0, 1, 2]), np.array([1, 2, bad], kind)), rank=1)
 
 
 @pytest.mark.parametrize("bad", [np.nan, -1])
 def test_bad_weights(bad):
-    with pytest.raises(ValueError, match="weight"):
+    with pytest.raises(EntryError, match=f"tensor has the weight {bad}.* at position 1; it must be finite, 0 or more"):
         s3cmtf.fit(Tensor(([0, 1], [0, 1]), [1, 2], weights=[1, bad]), rank=1)
+
+
+def test_other_entries_that_are_not_finite(model, ratings):
+    bad = Tensor(([0, 60], [0, 1], [0, 1]), [1.0, np.nan])
+    for use, what in (
+        (lambda: s3cmtf.fit(ratings, test=bad, rank=1), "test"),
+        (lambda: s3cmtf.fit(ratings, Matrix(Tensor(([0, 1], [0, 1]), [1.0, np.nan]), 1, weight=1), rank=1), "a matrix"),
+        (lambda: s3cmtf.tune(ratings, valid=bad, trials=1, rungs=1, rank=1), "valid"),
+        (lambda: model.evaluate(bad), "entries"),
+        (lambda: model.evaluate_ranking(bad, ratings, mode=1), "test"),
+        (lambda: model.fold_in(0, bad, replace=True), "tensor"),
+    ):
+        with pytest.raises(EntryError, match=f"{what} has the value nan at position 1; it must be finite"):
+            use()
+
+
+def test_entries_in_messages_of_the_library(ratings):
+    twice = Matrix(Tensor(([0, 0], [1, 1])), 1, "full", weight=1)
+    with pytest.raises(EntryError, match=r"entry 2: .* as entry 1; .* \(entries count from 1 here\)$"):
+        s3cmtf.fit(ratings, twice, rank=1)
 
 
 def test_indices_changed_after_the_creation():
@@ -176,6 +196,11 @@ def test_cells(cells, message, model):
             lambda of: of.evaluate_ranking(Tensor(([0], [0], [0])), Tensor(([0], [0], [0])), mode=1, relevant=np.nan),
             "relevant is NaN",
         ),
+        (
+            lambda of: of.evaluate_ranking(Tensor(([0], [0], [0])), Tensor(([0], [0], [0])), mode=1, user_mode=1),
+            "mode 1 is ranked; user_mode is another mode",
+        ),
+        (lambda of: of.recommend(1, {0: 0}, candidates=[3, 40]), "row 40 of mode 1 is not in the model: mode 1 has rows 0 to 39"),
         (lambda of: of.fold_in(0, Tensor(([60], [0]))), "tensor has 2 modes; the model has 3"),
         (lambda of: of.fold_in(0, Tensor(([6], [0], [0]))), "row 6 of mode 0 is in the model already; leave it out"),
         (lambda of: of.fold_in(0, Tensor(([], [], []), [])), "tensor has no entries"),
@@ -310,6 +335,25 @@ def test_rows_without_entries():
 def test_wrong_types(use, model, ratings):
     with pytest.raises(TypeError):
         use(model, ratings)
+
+
+def test_frames_in_place_of_tensors(model, ratings, frame):
+    made = r"must be a Tensor, not a DataFrame; make one with Tensor.from_frame\(frame, modes, value"
+    for use, message in (
+        (lambda: s3cmtf.fit(frame), rf"tensor {made}\)"),
+        (lambda: s3cmtf.fit(ratings, test=frame), rf"test {made}, like=train\)"),
+        (lambda: s3cmtf.tune(ratings, valid=frame), rf"valid {made}, like=train\)"),
+        (lambda: model.evaluate(frame), rf"entries {made}, like=model\)"),
+        (lambda: model.fold_in(0, frame), rf"tensor {made}, like=model\)"),
+        (
+            lambda: model.evaluate([1]),
+            r"must be a Tensor, not a list; make one with Tensor\(indices, values, like=model\)",
+        ),
+        (lambda: s3cmtf.fit(ratings, [frame]), r"a matrix must be a Matrix, not a DataFrame; make one with Matrix\(data, mode\)"),
+        (lambda: s3cmtf.fit(ratings, init=3), r"init must be a Model, not an int"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            use()
 
 
 def test_lists_are_not_longer_than_the_mode(model):

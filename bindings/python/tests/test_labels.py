@@ -247,7 +247,18 @@ def test_rows_that_cannot_be_matched_are_refused(named_model, frame):
     other = s3cmtf.Tensor(([0, 1, 5], [0, 0, 0], [0, 1, 2]), labels=[["user 9", "user 8"], None, None])
     with pytest.raises(s3cmtf.ArgumentError, match="numbered differently in entries, and some of them have no label"):
         named_model.evaluate(other)
-    with pytest.raises(s3cmtf.ArgumentError, match="numbered differently in tensor; create it with like="):
+    with pytest.raises(s3cmtf.ArgumentError, match="create it with like=model, so that labels keep their rows"):
+        named_model.fold_in("user", other)
+
+
+def test_new_rows_are_matched_by_label(named_model, frame):
+    new = frame[frame["user"].isin(["user 2", "user 5"])].assign(user=lambda of: "new " + of["user"]).iloc[::-1]
+    same = named_model.fold_in("user", s3cmtf.Tensor.from_frame(new, like=named_model))
+    found = named_model.fold_in("user", s3cmtf.Tensor.from_frame(new))
+    assert list(found.labels[0])[60:] == list(same.labels[0])[60:] == ["new user 5", "new user 2"]
+    assert found.labels[1] == named_model.labels[1]
+    assert np.array_equal(found.factor("user"), same.factor("user"))
+    with pytest.raises(s3cmtf.ArgumentError, match="row 59 of mode 0|row 0 of mode 0"):
         named_model.fold_in("user", s3cmtf.Tensor.from_frame(frame.iloc[::-1]))
 
 

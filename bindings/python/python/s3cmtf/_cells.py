@@ -39,8 +39,8 @@ class Modes(NamedTuple):
                 raise ArgumentError(f"{what} has labels, but the rows of {self.title(mode)} have none; give row numbers")
             if known is not None and found is not None and not known.agrees(found):
                 raise ArgumentError(
-                    f"the rows of {self.title(mode)} are numbered differently in {what}; create it with like=..., so that labels"
-                    " keep their rows"
+                    f"the rows of {self.title(mode)} are numbered differently in {what}; create the tensor with like={what},"
+                    " so that labels keep their rows"
                 )
 
     def title(self, mode: int) -> str:

@@ -1,5 +1,6 @@
 """Exceptions. Each status of the library has a class, which also derives from the builtin exception of its kind."""
 
+import re
 from typing import Dict, Type
 
 __all__ = [
@@ -89,7 +90,9 @@ _BY_STATUS: Dict[str, Type[S3cmtfError]] = {
 
 
 def exception(status: str, message: str) -> S3cmtfError:
-    """Returns the exception of a status."""
+    """Returns the exception of a status. Messages of the library count entries from 1."""
+    if re.search(r"\bentry [0-9]", message):
+        message = f"{message} (entries count from 1 here)"
     error = _BY_STATUS.get(status, S3cmtfError)(message)
     error.status = status
     return error

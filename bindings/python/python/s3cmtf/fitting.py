@@ -5,8 +5,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Union
 
-from ._aligned import aligned_entries
-from ._library import Handle, PathLike, Running, call, create, ffi, lib, path_bytes, struct
+from ._aligned import aligned_entries, entries_explained, not_a_tensor
+from ._library import Handle, PathLike, Running, call, create, ffi, kind_of, lib, path_bytes, struct
 from ._progress import FitBar
 from ._text import require_file
 from .errors import S3cmtfWarning
@@ -77,7 +77,7 @@ def fit(
     data, coupled = data_and_matrices(tensor, matrices)
     problem, modes, sizes, columns = new_problem(data, coupled)
     held_out = [
-        None if entries is None else aligned_entries(entries, modes, sizes, what)
+        None if entries is None else aligned_entries(entries, modes, sizes, what, "train")
         for entries, what in ((test, "test"), (valid, "valid"))
     ]
     task = create("fit", lib.s3cmtf_fit_new, problem, new_options(preset, options), keep=(problem, held_out))
@@ -86,7 +86,7 @@ def fit(
             call(function, task, entries)
     if init is not None:
         if not isinstance(init, Model):
-            raise TypeError(f"init is a Model, not {type(init).__name__}")
+            raise TypeError(f"init must be a Model, not {kind_of(init)}; read one with Model.load(path)")
         modes.check(init._modes, "init")
         call(lib.s3cmtf_fit_set_init, task, init._use())
     if checkpoint is not None:
@@ -94,7 +94,9 @@ def fit(
     if resume is not None:
         require_file(resume)
         call(lib.s3cmtf_fit_set_resume, task, path_bytes(resume))
-    model = Model._of(_run(task, progress), modes, columns)
+    named = ((data, "tensor"), (test, "test"), (valid, "valid"), *((of.tensor, "a matrix") for of in coupled))
+    with entries_explained(*named):
+        model = Model._of(_run(task, progress), modes, columns)
     for line in model._record_lines("note"):
         if line.split(" ", 2)[1] == "warning":
             warnings.warn(line.split(" ", 2)[2], S3cmtfWarning, stacklevel=2)
@@ -109,7 +111,7 @@ def data_and_matrices(tensor: Any, matrices: Union[Matrix, Sequence[Matrix]]) ->
     if isinstance(tensor, (str, os.PathLike)):
         tensor = Tensor.open(tensor)
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"a Tensor or a path is expected, not {type(tensor).__name__}")
+        raise not_a_tensor(tensor, "tensor")
     if not isinstance(matrices, (Matrix, Iterable)):
         raise TypeError(f"matrices are a Matrix or a sequence of them, not {matrices!r}")
     return tensor, [matrices] if isinstance(matrices, Matrix) else list(matrices)

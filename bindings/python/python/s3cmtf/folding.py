@@ -5,13 +5,14 @@ from typing import Any, List, Optional, Sequence, TypeVar, Union
 
 import numpy as np
 
+from ._aligned import aligned_entries, entries_explained, not_a_tensor
 from ._base import Mode, ModelBase, thread_count
-from ._cells import Modes
+from ._cells import Modes, unlabelled
 from ._library import NULL, Handle, call, ffi, interruptible, lib, struct
 from .errors import ArgumentError, S3cmtfWarning
 from .labels import Labels
 from .matrix import Matrix, aligned_columns, aligned_rows
-from .tensor import Tensor
+from .tensor import Tensor, check_new_labels
 
 M = TypeVar("M", bound="Folding")
 
@@ -31,8 +32,8 @@ class Folding(ModelBase):
         """Returns a model that also has the rows of `mode` with entries in `tensor` or `matrices`, such as new users. Rows
         are solved by least squares with the rest of the model fixed, or sampled once per posterior sample.
 
-        tensor: all entries of the new rows. With labels, create it with like=model, so that rows keep their numbers. Rows of
-            other modes that the model does not have count as the mean row of their mode, with a warning.
+        tensor: all entries of the new rows. Rows with labels are matched by label; new labels get the next rows. Rows of other
+            modes that the model does not have count as the mean row of their mode, with a warning.
         matrices: entries of the rows in coupled matrices of the mode, in the order of the fit; kinds are those of the fit.
         replace: replace rows of the model that have tensor entries, instead of an exception.
         """
@@ -45,13 +46,14 @@ class Folding(ModelBase):
         keep: List[Any] = []
         if tensor is not None:
             if not isinstance(tensor, Tensor):
-                raise TypeError(f"tensor is a Tensor, not {type(tensor).__name__}")
-            entries = tensor._use()
+                raise not_a_tensor(tensor, "tensor", "model")
             if tensor.order != self.order:
                 raise ArgumentError(f"tensor has {tensor.order} modes; the model has {self.order}")
-            self._modes.check(tensor._modes, "tensor")
-            given = tensor.labels[number]
-            rows = given if rows is not None and given is not None and len(given) > len(rows) else rows
+            rows = rows.extended(tensor.labels[number] or ()) if rows is not None else None
+            modes = self._labelled(number, rows)
+            check_new_labels(modes, self)
+            entries = aligned_entries(tensor, modes, self.shape, "tensor", "model")
+            tensor = Tensor._of(entries, unlabelled(self.order))
             self._check_rows(tensor, number, rows)
             request.tensor = entries.pointer
             keep.append(entries)
@@ -69,7 +71,8 @@ class Folding(ModelBase):
             call(lib.s3cmtf_model_fold_in, model, number, request, out, NULL, NULL)
 
         try:
-            interruptible(work)
+            with entries_explained((tensor, "tensor"), *((of.tensor, "a matrix") for of in listed)):
+                interruptible(work)
         except ArgumentError:
             present = None if tensor is None or replace else np.intersect1d(tensor.indices[number], self.rows(number))
             if present is not None and present.size:
@@ -78,9 +81,12 @@ class Folding(ModelBase):
             raise
         folded = type(self).__new__(type(self))
         folded._handle = Handle(out[0], lib.s3cmtf_model_free)
-        labels = [rows if of == number else known for of, known in enumerate(self.labels)]
-        folded._modes, folded._columns = Modes(tuple(labels), self.modes), self._columns
+        folded._modes, folded._columns = self._labelled(number, rows), self._columns
         return folded
+
+    def _labelled(self, mode: int, rows: Optional[Labels]) -> Modes:
+        """Returns the modes with other labels of one mode."""
+        return Modes(tuple(rows if of == mode else known for of, known in enumerate(self.labels)), self.modes)
 
     def _check_rows(self, tensor: Tensor, new: int, rows: Optional[Labels]) -> None:
         """Raises an exception for new rows of a mode with labels `rows` that have no label. Issues a warning for rows of other

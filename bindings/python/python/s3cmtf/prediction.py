@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple, Optional, Sequence, Type, TypeVar, 
 
 import numpy as np
 
+from ._aligned import entries_explained
 from ._arrays import Array, Indices, address, number_type
 from ._base import ModelBase, thread_count
 from ._cells import encode_columns, row_number
@@ -192,5 +193,6 @@ class Prediction(ModelBase):
     def _score(self, function: Any, name: str, result: Type[T], entries: Tensor, threads: int) -> T:
         scores, model, coo = struct(name), self._use(), self._entries(entries, "entries")
         count = thread_count(threads)
-        interruptible(lambda cancel: call(function, model, coo, count, cancel, scores))
+        with entries_explained((entries, "entries")):
+            interruptible(lambda cancel: call(function, model, coo, count, cancel, scores))
         return result(**{field: getattr(scores, field) for field in result.__annotations__})

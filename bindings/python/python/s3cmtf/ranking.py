@@ -5,6 +5,7 @@ from typing import Any, List, Mapping, Optional, Tuple
 
 import numpy as np
 
+from ._aligned import entries_explained
 from ._arrays import Array, Indices, index_column, output
 from ._base import Mode, ModelBase, thread_count
 from ._cells import row_number
@@ -155,6 +156,8 @@ class Rankings(ModelBase):
         `mode` that the user has no entry with in `train`. Test entries of at least the value `relevant` are relevant;
         None: all."""
         request = struct("ranking_request", mode=self._number(mode), user_mode=self._number(user_mode))
+        if request.mode == request.user_mode:
+            raise ArgumentError(f"{self._modes.title(request.mode)} is ranked; user_mode is another mode")
         request.length = min(_length(length), self.shape[request.mode])
         request.threads, request.quantile = thread_count(threads), _quantile(quantile)
         if relevant is not None:
@@ -168,7 +171,8 @@ class Rankings(ModelBase):
             request.cancel = cancel
             call(lib.s3cmtf_model_evaluate_ranking, model, *entries, request, scores)
 
-        interruptible(work)
+        with entries_explained((test, "test"), (train, "train")):
+            interruptible(work)
         return RankingScores(**{name: getattr(scores, name) for name in RankingScores.__annotations__})
 
     def _rows(self, mode: int, rows: Any) -> Array:
@@ -183,6 +187,10 @@ class Rankings(ModelBase):
 
     def _row_list(self, request: Any, name: str, rows: Any, mode: int) -> Array:
         array = self._rows(mode, rows)
+        size = self.shape[mode]
+        if name == "candidates" and array.size and array.max() >= size:
+            title = self._modes.title(mode)
+            raise ArgumentError(f"row {array.max()} of {title} is not in the model: {title} has rows 0 to {size - 1}")
         setattr(request, name, output(array, "uint64_t"))
         setattr(request, "candidate_count" if name == "candidates" else "exclude_row_count", array.size)
         return array

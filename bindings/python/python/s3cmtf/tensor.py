@@ -82,7 +82,7 @@ class Tensor(HasModes):
             known = Modes(tuple(None if of is None else _labels(of) for of in labels), None)
         columns, self._modes = encode_columns(indices, "indices", modes, known)
         if like is not None:
-            _check_new_labels(self._modes, like)
+            check_new_labels(self._modes, like)
         if not 2 <= len(columns) <= MAX_ORDER:
             raise ArgumentError(f"a tensor has 2 to {MAX_ORDER} modes, not {len(columns)}")
         lengths = {len(of) for of in columns}
@@ -352,6 +352,16 @@ class Tensor(HasModes):
             parts = [_open(f"{prefix}.{name}.coo", True, False) for name in names]
         return tuple(Tensor._of(part, self._modes, self._is_sized)._resized(shape) for part in parts)
 
+    def _check_numbers(self, what: str) -> None:
+        """Raises an exception if a value or weight cannot be used in a fit."""
+        for name, found, rule in (("value", self.values, "finite"), ("weight", self.weights, "finite, 0 or more")):
+            if found is not None:
+                is_bad = ~np.isfinite(found) if name == "value" else ~(np.isfinite(found) & (found >= 0))
+                if is_bad.any():
+                    place = int(np.argmax(is_bad))
+                    message = f"{what} has the {name} {found[place]} at position {place}; it must be {rule}"
+                    raise exception("S3CMTF_BAD_ENTRY", f"{message}. fixed() removes such entries") from None
+
     def _resized(self, shape: Sequence[int], modes: Optional[Modes] = None) -> "Tensor":
         """Returns a tensor with the same entries and other sizes of modes."""
         if tuple(shape) == self.shape and modes is None:
@@ -391,7 +401,7 @@ def _known(like: Any) -> Optional[Modes]:
     return modes
 
 
-def _check_new_labels(modes: Modes, like: Any) -> None:
+def check_new_labels(modes: Modes, like: Any) -> None:
     """Raises an exception if new labels would get rows that exist without a label."""
     for mode, (old, new, size) in enumerate(zip(like.labels, modes.labels, like.shape)):
         if old is not None and new is not None and len(old) < min(size, len(new)):

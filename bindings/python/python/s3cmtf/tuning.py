@@ -4,7 +4,7 @@ import queue
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._aligned import aligned_entries
+from ._aligned import aligned_entries, entries_explained
 from ._library import NULL, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, string, struct, text, utf8, whole
 from ._progress import FitBar
 from ._tables import html_table, text_table
@@ -111,7 +111,7 @@ def tune(
     request = struct("tune_request", trials=trials, rungs=rungs, fit_threads=fit_threads, valid_fraction=valid_fraction)
     held_out = None
     if valid is not None:
-        held_out = aligned_entries(valid, modes, sizes, "valid")
+        held_out = aligned_entries(valid, modes, sizes, "valid", "train")
         request.valid = held_out.pointer
     arguments = (problem, new_options(preset, options), request)
     search = create("tune", lib.s3cmtf_tune_new, *arguments, keep=(problem, held_out))
@@ -124,7 +124,8 @@ def tune(
     if resume is not None:
         require_file(resume)
         call(lib.s3cmtf_tune_set_resume, search, path_bytes(resume))
-    _run(search, progress)
+    with entries_explained((data, "tensor"), (valid, "valid"), *((of.tensor, "a matrix") for of in coupled)):
+        _run(search, progress)
     count = ffi.new("uint64_t *")
     call(lib.s3cmtf_tune_get_count, search, count)
     return Trials(_trial(search, place) for place in range(count[0]))
