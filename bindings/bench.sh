@@ -11,12 +11,6 @@ bindings=$(cd "$(dirname "$0")" && pwd)
 : "${S3CMTF_PREFIX:?names an installed copy of the library (packaging/install.sh PREFIX)}"
 packages=("$@")
 [ $# -gt 0 ] || packages=(python r julia)
-for package in "${packages[@]}"; do
-  case $package in
-    python | r | julia) ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
-  esac
-done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -30,6 +24,7 @@ run() {
     python) "${PYTHON:-python3}" "$bindings/python/bench.py" ;;
     r) "${RSCRIPT:-Rscript}" "$bindings/r/bench.R" ;;
     julia) "${JULIA:-julia}" --startup-file=no "$bindings/julia/bench.jl" ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
 }
 for ((round = 0; round < ${ROUNDS:-3}; round++)); do

@@ -235,7 +235,7 @@ fn check_split(problem: &Problem<'_>, options: &Options) -> Result<()> {
     }))
 }
 
-/// Records that the unlisted cells of observed matrices are taken as 0.
+/// Adds to the record that cells of observed matrices without an entry are taken as 0.
 fn report_zero_filled(problem: &Problem<'_>, record: &mut FitRecord, observer: &mut dyn Observer) {
     let matrices = problem.matrices().iter();
     for matrix in matrices.filter(|m| m.kind == MatrixKind::Observed) {

@@ -1,4 +1,4 @@
-//! Speed-up against the number of threads, beside that of independent fits.
+//! Speed-up of one fit with the number of threads, and of as many independent fits of one thread each.
 
 use s3cmtf::Result;
 use s3cmtf::options::Algorithm;

@@ -3,9 +3,9 @@
 //!
 //! Every measurement runs this program in another process (`child`): `tune` and `fit`, `bench` or `clusters`, and reads the
 //! JSON objects that it prints. `session` keeps what all figures share, `store` is results.json, `budget` divides the time,
-//! `methods` and `data_sets` are what is compared. One file per kind of figure makes its measurements: `accuracy` (with
-//! `sals`), `iteration_time`, `scaling`, `cores`, `gap`. From the results, `figures` and `chart` make the charts, `claims`
-//! compares with the paper, `report` writes the tables.
+//! `methods` lists the methods that are compared, `data_sets` finds or generates the data. One file per kind of figure makes
+//! its measurements: `accuracy` (with `sals`), `iteration_time`, `scaling`, `cores`, `gap`. From the results, `figures` and
+//! `chart` make the charts, `claims` compares with the paper, `report` writes the tables.
 
 mod accuracy;
 mod arguments;

@@ -99,7 +99,7 @@ fn affordable_entries(
         let measurement = session.fit(arguments, limit)?;
         seconds += measurement.number("seconds").unwrap_or(limit);
     }
-    // Twice the iterations, and a factor of two in reserve for larger modes.
+    // The measured fits have twice as many iterations; fits to larger modes may take twice as long.
     let per_entry = seconds * EPOCHS as f64 * 2.0 * sizes as f64 / SAMPLE as f64;
     Ok(round_down(budget.left() / per_entry).clamp(SAMPLE / 2, full))
 }
@@ -168,7 +168,8 @@ fn measure(session: &mut Session<'_>, figure: Figure, grid: &[Cell], budget: Bud
     Ok(())
 }
 
-/// Returns the result of a method that would take too long. A refusal for want of memory comes at once, so that is found out.
+/// Returns the result of a method that would take too long. It is started nevertheless, for a
+/// short time, because a method that needs more memory than there is refuses the data immediately.
 fn left_out(
     session: &Session<'_>,
     method: &Method,

@@ -1,4 +1,4 @@
-//! results.json: all measurements, written after each of them, so that a later run continues.
+//! results.json: all measurements. It is written after each measurement, so that an interrupted run can be continued.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -14,7 +14,7 @@ use crate::parallel::ThreadPool;
 /// Number of changes that are kept.
 pub(super) const MAX_PAIRS: usize = 10;
 
-/// A change whose curvature is at most this fraction of the largest possible says nothing but rounding.
+/// Pairs are discarded if their curvature s^T y is at most this multiple of |s| |y|: it is then dominated by rounding errors.
 const MIN_CURVATURE: f64 = 1e-10;
 
 /// Changes of parameters and gradient in one iteration.

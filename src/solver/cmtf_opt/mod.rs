@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! unknown:  1/2 sum over the observed entries of w (x - x^)^2                       the weighted form
-//! zeros:    1/2 sum over all cells of (x - x^)^2, x = 0 where nothing is observed   the zero-filled form
+//! zeros:    1/2 sum over all cells of (x - x^)^2, x = 0 for unobserved cells   the zero-filled form
 //!           = 1/2 (|X|^2 - 2 <X, X^> + 1^T (U1^T U1 * ... * UN^T UN) 1)
 //! ```
 //!
@@ -22,7 +22,7 @@
 //! MTTKRP over entries grouped by row, one thread per row. One epoch is one iteration of L-BFGS: a direction from the gradient
 //! and the last changes, and a line search that satisfies the strong Wolfe conditions, with one evaluation of f and its
 //! gradient per trial. If no step lowers f, the epoch leaves the model as it is. Inner products, sums and the line search are
-//! in `f64`; they are independent of the thread count. A resumed fit starts with no history of changes.
+//! in `f64`; they are independent of the thread count. A resumed fit starts with an empty L-BFGS history.
 //!
 //! Open `solver` first: it runs an epoch. `setup` prepares it and refuses what the method does not have, `objective` computes f
 //! and its gradient with one `row_pass` per mode and matrix, `parameter_vector` holds vectors of the parameters' shape, `lbfgs`

@@ -20,7 +20,7 @@ const MAX_GRAM_SIZE: usize = 1024;
 /// Singular values below this multiple of the largest are rounding errors.
 const MIN_SINGULAR_VALUE: f64 = 1e-12;
 
-/// The matrix whose eigenvectors give the singular vectors.
+/// The symmetric matrix from whose eigenvectors the left singular vectors of M are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Eigenproblem {
     /// M^T M, which is formed.
