@@ -27,6 +27,7 @@ mod interruptible_reader;
 mod option_arguments;
 mod outcome;
 mod output;
+mod peak_memory;
 mod progress;
 mod reproduce;
 mod row_lists;

@@ -22,6 +22,7 @@ use crate::option_arguments::{
 };
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_rmse, warn_renamed};
+use crate::peak_memory::peak_memory_bytes;
 use crate::progress::Progress;
 use crate::trace_file::{TRACE_HELP, TraceFile};
 
@@ -242,7 +243,7 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         "init_seconds": s.init_seconds,
         "update_seconds": s.update_seconds,
         "eval_seconds": s.eval_seconds,
-        "peak_memory_bytes": peak_memory_bytes(),
+        "peak_memory_bytes": peak_memory_bytes("self"),
         "output": target.display().to_string(),
     }}));
 }
@@ -255,15 +256,4 @@ fn clipping(model: &Model, is_clipped: bool) -> String {
     } else {
         " (not clipped)".into()
     }
-}
-
-/// Returns the peak resident memory of this process in bytes, on Linux.
-fn peak_memory_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
-    line.split_whitespace()
-        .nth(1)?
-        .parse::<u64>()
-        .ok()
-        .map(|kb| kb * 1024)
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use s3cmtf::Result;
+use s3cmtf::options::{OPTION_TABLE, OptionKind, Options};
 use serde_json::json;
 
 use super::budget::Budget;
@@ -10,7 +11,7 @@ use super::child::{self, Ending};
 use super::data_sets::DataSet;
 use super::figure::Figure;
 use super::methods::Method;
-use super::session::Session;
+use super::session::{Session, with_grace};
 use super::store::{Key, Measurement};
 
 /// The part of the time of a method that its search for options takes.
@@ -60,12 +61,16 @@ fn tune_and_fit(
 ) -> Result<Measurement> {
     let config = session.work.path().join("options.conf");
     let _ = fs::remove_file(&config);
-    let mut data = set.arguments(method.uses_matrices);
+    let data = set.arguments(method.uses_matrices);
+    let preset = method.has_paper_preset.then(|| set.paper_preset());
     let mut options: Vec<String> = Vec::new();
-    if method.has_paper_preset {
-        options.extend(["--preset".into(), set.paper_preset().into()]);
+    if let Some(preset) = preset {
+        options.extend(["--preset".into(), preset.into()]);
     }
     options.extend(method.arguments.iter().map(|a| a.to_string()));
+    if let Some(epochs) = method.epochs {
+        options.extend(["--epochs".into(), epochs.into()]);
+    }
     let mut search = vec!["tune".to_string()];
     search.extend(data.clone());
     search.extend(options.clone());
@@ -84,32 +89,79 @@ fn tune_and_fit(
     ] {
         search.extend([name.to_string(), value]);
     }
-    let run = child::run(&search, 3.0 * seconds + 10.0, session.progress)?;
-    let is_tuned = run.ending == Ending::Success && config.exists();
-    if is_tuned {
-        data.extend(["--config".into(), config.display().to_string()]);
-    } else {
-        data.extend(options);
-    }
-    data.extend(set.test_arguments());
-    let mut measurement = session.fit(data, (1.0 - SEARCH_PART) * seconds)?;
+    let run = child::run(&search, with_grace(3.0 * seconds), session.progress)?;
+    let found = fs::read_to_string(&config).ok();
+    let found = found.filter(|_| run.ending == Ending::Success);
+    let chosen = match &found {
+        Some(text) => found_arguments(text, preset, &options)?,
+        None => Vec::new(),
+    };
+    let mut fit = data;
+    // No argument may be given twice.
+    let kept = options.chunks(2).filter(|pair| !chosen.contains(&pair[0]));
+    fit.extend(kept.flatten().cloned());
+    fit.extend(chosen.clone());
+    fit.extend(set.test_arguments());
+    let mut measurement = session.fit(fit, (1.0 - SEARCH_PART) * seconds)?;
     let trials = run.objects.iter().filter(|o| o.get("place").is_some());
     let tried = trials.filter(|o| o["rungs"].as_u64() > Some(0)).count();
-    let found = if is_tuned {
-        fs::read_to_string(&config).unwrap_or_default()
-    } else {
-        String::new()
-    };
-    let found: Vec<&str> = found
-        .lines()
-        .filter(|l| !l.starts_with('#') && !l.is_empty())
-        .collect();
     let fields = &mut measurement.fields;
     fields.insert("search".into(), json!(session.command(&search)));
-    fields.insert("trials".into(), json!(if is_tuned { tried } else { 0 }));
-    fields.insert("options".into(), json!(found.join(" ")));
-    if !is_tuned {
+    fields.insert("trials".into(), json!(found.as_ref().map_or(0, |_| tried)));
+    fields.insert("options".into(), json!(chosen.join(" ")));
+    if found.is_none() {
         fields.insert("search_message".into(), json!(run.message()));
     }
     Ok(measurement)
+}
+
+/// Returns the arguments that, after those of the search, make the options that it found.
+fn found_arguments(found: &str, preset: Option<&str>, of_search: &[String]) -> Result<Vec<String>> {
+    let found = Options::from_text(found)?;
+    let mut base = Options::preset(preset.unwrap_or("default"))?;
+    for pair in of_search.chunks_exact(2).filter(|p| p[0] != "--preset") {
+        let name = pair[0].trim_start_matches('-').replace('-', "_");
+        base.set(&name, &pair[1])?;
+    }
+    let mut list = Vec::new();
+    for option in OPTION_TABLE {
+        let value = found.get(option.name).unwrap_or_default();
+        // The session gives these to every fit.
+        let is_given = ["seed", "threads", "time_limit"].contains(&option.name);
+        if is_given || base.get(option.name).as_ref() == Some(&value) {
+            continue;
+        }
+        let name = option.name.replace('_', "-");
+        match (option.kind, value.as_str()) {
+            (OptionKind::Flag, "true") => list.push(format!("--{name}")),
+            (OptionKind::Flag, "false") => list.push(format!("--no-{name}")),
+            (OptionKind::Flag, _) => {}
+            _ => list.extend([format!("--{name}"), value]),
+        }
+    }
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_options_become_arguments() {
+        let search = ["--preset", "paper-yelp", "--algorithm", "opt"].map(String::from);
+        let mut found = Options::preset("paper-yelp").unwrap();
+        found.set("algorithm", "opt").unwrap();
+        let text = |o: &Options| o.to_text();
+        let arguments = found_arguments(&text(&found), Some("paper-yelp"), &search).unwrap();
+        assert_eq!(arguments, [""; 0]);
+        for (name, value) in [("rank", "7"), ("lambda_reg", "0.5"), ("mean", "true")] {
+            found.set(name, value).unwrap();
+        }
+        found.set("seed", "9").unwrap();
+        let arguments = found_arguments(&text(&found), Some("paper-yelp"), &search).unwrap();
+        assert_eq!(
+            arguments,
+            ["--rank", "7", "--mean", "--lambda-reg", "0.5"].map(String::from)
+        );
+    }
 }

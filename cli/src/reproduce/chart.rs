@@ -11,11 +11,14 @@ const PANEL: (u32, u32) = (420, 320);
 const LEGEND_ROW: u32 = 20;
 /// The largest number of points of a curve that are also drawn as dots.
 const MAX_DOTS: usize = 12;
+/// The height of a row of marks, in pixels and as a part of the height of the curves.
+const MARK_ROW: i32 = 13;
+const MARK_SPACE: f64 = 0.06;
 /// Panels beside each other.
 const COLUMNS: usize = 3;
 
 /// Colours of Okabe and Ito, which colour-blind readers can tell apart, then darker ones.
-const COLOURS: [RGBColor; 16] = [
+static COLOURS: [RGBColor; 16] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -41,6 +44,15 @@ pub(super) struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
+/// A text in the place of a point that could not be measured.
+pub(super) struct Mark {
+    /// The place of its method in the legend.
+    pub series: usize,
+    /// Its position on the horizontal axis, where the figure has one for each measurement.
+    pub x: Option<f64>,
+    pub text: String,
+}
+
 /// A bar of a panel.
 pub(super) struct Bar {
     pub name: String,
@@ -48,14 +60,18 @@ pub(super) struct Bar {
     pub length: std::result::Result<f64, String>,
 }
 
+/// Curves over common axes.
+pub(super) struct Curves {
+    pub curves: Vec<Curve>,
+    pub marks: Vec<Mark>,
+    pub log_x: bool,
+    pub log_y: bool,
+    pub x_label: &'static str,
+    pub y_label: &'static str,
+}
+
 pub(super) enum Content {
-    Curves {
-        curves: Vec<Curve>,
-        log_x: bool,
-        log_y: bool,
-        x_label: &'static str,
-        y_label: &'static str,
-    },
+    Curves(Curves),
     /// Lengths on a logarithmic scale.
     Bars(Vec<Bar>),
 }
@@ -108,19 +124,7 @@ impl Chart {
         }
         for (panel, area) in self.panels.iter().zip(below.split_evenly(grid)) {
             match &panel.content {
-                Content::Curves {
-                    curves,
-                    log_x,
-                    log_y,
-                    x_label,
-                    y_label,
-                } => draw_curves(
-                    &area,
-                    &panel.title,
-                    curves,
-                    (*log_x, *log_y),
-                    (x_label, y_label),
-                )?,
+                Content::Curves(curves) => draw_curves(&area, &panel.title, curves)?,
                 Content::Bars(bars) => draw_bars(&area, &panel.title, bars)?,
             }
         }
@@ -129,8 +133,8 @@ impl Chart {
     }
 }
 
-fn colour(series: usize) -> RGBColor {
-    COLOURS[series % COLOURS.len()]
+fn colour(series: usize) -> &'static RGBColor {
+    &COLOURS[series % COLOURS.len()]
 }
 
 /// Returns the range of an axis, with a margin; on a logarithmic axis of the logarithms.
@@ -150,20 +154,36 @@ fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 fn draw_curves(
     area: &Area<'_>,
     title: &str,
-    curves: &[Curve],
-    (log_x, log_y): (bool, bool),
-    (x_label, y_label): (&str, &str),
+    content: &Curves,
 ) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let (curves, log_x, log_y) = (&content.curves, content.log_x, content.log_y);
     let scaled = |x: f64, is_log: bool| if is_log { x.log10() } else { x };
     let point = |p: &(f64, f64)| (scaled(p.0, log_x), scaled(p.1, log_y));
     let all = || curves.iter().flat_map(|c| c.points.iter().map(point));
     let usable = || all().filter(|p| p.0.is_finite() && p.1.is_finite());
-    let (Some(x), Some(y)) = (range(usable().map(|p| p.0)), range(usable().map(|p| p.1))) else {
+    let marked = || content.marks.iter().filter_map(|m| m.x);
+    let xs = usable().map(|p| p.0);
+    let xs = xs.chain(marked().map(|x| scaled(x, log_x)));
+    let (Some(x), Some(y)) = (range(xs), range(usable().map(|p| p.1))) else {
         let style = ("sans-serif", 15).into_font();
         area.draw(&Text::new(title.to_string(), (12, 6), style.clone()))?;
         area.draw(&Text::new("no measurements", (12, 40), style))?;
+        for (k, mark) in content.marks.iter().enumerate() {
+            let text = Text::new(mark.text.clone(), (12, 64 + 16 * k as i32), mark.style());
+            area.draw(&text)?;
+        }
         return Ok(());
     };
+    // Marks stand above all curves, those of one position below each other.
+    let row = |k: usize| {
+        let before = content.marks[..k].iter();
+        before.filter(|m| m.x == content.marks[k].x).count()
+    };
+    let rows = (0..content.marks.len()).map(|k| row(k) + 1).max();
+    let y = (
+        y.0,
+        y.1 + MARK_SPACE * rows.unwrap_or(0) as f64 * (y.1 - y.0),
+    );
     let mut chart = ChartBuilder::on(area)
         .caption(title, ("sans-serif", 15))
         .margin(8)
@@ -174,8 +194,8 @@ fn draw_curves(
         .configure_mesh()
         .light_line_style(WHITE)
         .bold_line_style(RGBColor(225, 228, 232))
-        .x_desc(x_label)
-        .y_desc(y_label)
+        .x_desc(content.x_label)
+        .y_desc(content.y_label)
         .x_labels(6)
         .y_labels(6)
         .label_style(("sans-serif", 12))
@@ -196,7 +216,24 @@ fn draw_curves(
             chart.draw_series(points.iter().map(dot))?;
         }
     }
+    for (k, mark) in content.marks.iter().enumerate() {
+        let below = 3 + MARK_ROW * row(k) as i32;
+        let (position, anchor) = match mark.x {
+            Some(x) => (scaled(x, log_x), HPos::Center),
+            None => (x.1, HPos::Right),
+        };
+        let style = mark.style().pos(Pos::new(anchor, VPos::Top));
+        let text = Text::new(mark.text.clone(), (0, below), style);
+        chart.draw_series([EmptyElement::at((position, y.1)) + text])?;
+    }
     Ok(())
+}
+
+impl Mark {
+    fn style(&self) -> TextStyle<'static> {
+        let font = ("sans-serif", 11).into_font();
+        TextStyle::from(font).color(colour(self.series))
+    }
 }
 
 /// Returns the label of a tick.
@@ -300,12 +337,20 @@ mod tests {
     #[test]
     fn charts_are_well_formed_for_any_values() {
         let curve = |points| Curve { series: 0, points };
-        let curves = |points| Content::Curves {
-            curves: vec![curve(points)],
-            log_x: true,
-            log_y: false,
-            x_label: "seconds",
-            y_label: "RMSE",
+        let mark = |x, text: &str| Mark {
+            series: 1,
+            x,
+            text: text.into(),
+        };
+        let curves = |points| {
+            Content::Curves(Curves {
+                curves: vec![curve(points)],
+                marks: vec![mark(Some(9.0), "O.O.T."), mark(None, "a < b: O.O.M.")],
+                log_x: true,
+                log_y: false,
+                x_label: "seconds",
+                y_label: "RMSE",
+            })
         };
         let bars = vec![
             Bar {

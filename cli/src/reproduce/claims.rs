@@ -199,13 +199,6 @@ fn more_accurate_than_sals(store: &Store) -> Claim {
     }
 }
 
-/// Returns the points of a method in a figure of scaling.
-fn times(store: &Store, figure: Figure, method: &str) -> Vec<(f64, f64)> {
-    let of_method = store.of_figure(figure).filter(|(k, _)| k.method == method);
-    let point = |x: Option<u64>, m: &Measurement| Some((x? as f64, m.number("seconds_per_epoch")?));
-    of_method.filter_map(|(k, m)| point(k.x, m)).collect()
-}
-
 /// Returns the slope of a line through the logarithms of points, by least squares.
 fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let logs: Vec<(f64, f64)> = points.iter().map(|p| (p.0.ln(), p.1.ln())).collect();
@@ -222,7 +215,7 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 fn slopes(store: &Store, figure: Figure) -> (Vec<f64>, String) {
     let (mut found, mut texts) = (Vec::new(), Vec::new());
     for method in store.methods(figure) {
-        let points = times(store, figure, &method);
+        let points = store.curve(figure, &method, "seconds_per_epoch");
         let (Some(slope), Some(first), Some(last)) =
             (slope(&points), points.first(), points.last())
         else {
@@ -392,7 +385,11 @@ fn higher_gap(store: &Store) -> Claim {
 fn span(ratios: &[f64]) -> Option<String> {
     let low = ratios.iter().copied().reduce(f64::min)?;
     let high = ratios.iter().copied().reduce(f64::max)?;
-    Some(format!("{low:.2} to {high:.2}"))
+    let (low, high) = (format!("{low:.2}"), format!("{high:.2}"));
+    Some(match low == high {
+        true => low,
+        false => format!("{low} to {high}"),
+    })
 }
 
 #[cfg(test)]

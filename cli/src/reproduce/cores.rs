@@ -5,16 +5,18 @@ use s3cmtf::options::Algorithm;
 use serde_json::{Value, json};
 
 use super::budget::Budget;
-use super::child::{self, Ending};
+use super::child;
 use super::figure::Figure;
 use super::methods::{BLOCKED, NAIVE, OPT};
-use super::session::Session;
-use super::store::{FAILED, Key, Measurement, OK};
+use super::session::{Session, with_grace};
+use super::store::{Key, Measurement, OK};
 
 /// Scales of the planted data, of the shape of MovieLens, and the seconds per method that each needs at least.
 const SCALES: [(f64, f64); 3] = [(0.1, 20.0), (0.02, 5.0), (0.004, 0.0)];
 /// Seconds that one repeat takes at least, by which the number of repeats is chosen.
 const REPEAT_SECONDS: f64 = 30.0;
+/// One repeat at the smallest scale may take this long, whatever the budget.
+const MIN_SECONDS: f64 = 60.0;
 
 pub(super) fn measure(session: &mut Session<'_>, budget: Budget) -> Result<()> {
     let threads = thread_counts(session.threads());
@@ -49,7 +51,8 @@ pub(super) fn measure(session: &mut Session<'_>, budget: Budget) -> Result<()> {
         ] {
             arguments.extend([option.to_string(), value]);
         }
-        let run = child::run(&arguments, f64::INFINITY, session.progress)?;
+        let limit = with_grace(seconds.max(MIN_SECONDS));
+        let run = child::run(&arguments, limit, session.progress)?;
         let speed = |o: &Value| o.get("entries_per_second").and_then(Value::as_f64);
         let of = |t: u64| {
             let objects = run.objects.iter();
@@ -61,20 +64,19 @@ pub(super) fn measure(session: &mut Session<'_>, budget: Budget) -> Result<()> {
                 continue;
             }
             let command = session.command(&arguments);
-            let measurement = match (of(t), one, run.ending) {
-                (Some(o), Some(one), Ending::Success) => Measurement::new(
+            let measurement = match (of(t), one) {
+                (Some(o), Some(one)) => Measurement::new(
                     OK,
                     json!({
                         "command": command,
                         "entries_per_second": speed(o),
                         "speed_up": speed(o).map(|s| s / one),
                         "independent_speed_up": independent(o).map(|s| s / one),
+                        // Of all numbers of threads, which are measured in one process.
+                        "peak_memory_bytes": run.peak_memory_bytes,
                     }),
                 ),
-                _ => Measurement::new(
-                    FAILED,
-                    json!({"command": command, "message": run.message()}),
-                ),
+                _ => session.without_figures(&run, command),
             };
             session.keep(key(t), measurement)?;
         }

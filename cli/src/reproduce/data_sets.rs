@@ -73,7 +73,11 @@ pub(super) fn open(session: &mut Session<'_>, budget: Budget) -> Result<Vec<Data
     match session.arguments.data.clone() {
         Some(folder) => find(&folder)?
             .into_iter()
-            .map(|folder| convert(session, &folder))
+            .map(|folder| {
+                let set = convert(session, &folder)?;
+                check(session, &set, &folder)?;
+                Ok(set)
+            })
             .collect(),
         None => PRESETS
             .iter()
@@ -265,6 +269,25 @@ fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
         matrices,
         order,
     })
+}
+
+/// Refuses data that no method can be fitted to, before anything is measured: one epoch of the smallest model reads all of it.
+fn check(session: &Session<'_>, set: &DataSet, folder: &Path) -> Result<()> {
+    let mut arguments = vec!["fit".to_string()];
+    arguments.extend(set.arguments(true));
+    arguments.extend(set.test_arguments());
+    let options = ["--preset", "paper", "--rank", "1", "--epochs", "1", "-o"];
+    arguments.extend(options.map(String::from));
+    let model = session.work.path().join("model.s3m");
+    arguments.push(model.display().to_string());
+    let run = child::run(&arguments, f64::INFINITY, session.progress)?;
+    match run.ending {
+        child::Ending::Success => Ok(()),
+        _ => Err(Error::file(
+            folder.display().to_string(),
+            session.without_folders(&run.message()),
+        )),
+    }
 }
 
 /// Returns the names of modes in meta.json.

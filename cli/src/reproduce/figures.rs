@@ -2,16 +2,16 @@
 
 use s3cmtf::Result;
 
-use super::chart::{Bar, Chart, Content, Curve, Panel};
+use super::chart::{Bar, Chart, Content, Curve, Curves, Mark, Panel};
 use super::figure::Figure;
-use super::methods::{CP, METHODS, SALS, TUCKER};
-use super::store::{Measurement, Store};
+use super::methods::{METHODS, is_of_sals};
+use super::store::{Key, Measurement, Store};
 
 /// Writes the chart of a figure, if it has measurements.
 pub(super) fn write(store: &Store, figure: Figure) -> Result<()> {
     let chart = match figure {
         Figure::Accuracy => errors(store, figure, &|_| true),
-        Figure::Sals => errors(store, figure, &|m| [SALS, CP, TUCKER].contains(&m)),
+        Figure::Sals => errors(store, figure, &is_of_sals),
         Figure::IterationTime => iteration_times(store),
         Figure::Dimensionality | Figure::Entries => scaling(store, figure),
         Figure::Cores => cores(store),
@@ -39,15 +39,18 @@ fn errors(store: &Store, figure: Figure, is_shown: &dyn Fn(&str) -> bool) -> Cha
                 points: error_points(m),
             });
         }
+        let of_set = store.of_figure(source).filter(|(k, _)| k.data == data);
+        let marks = marks(of_set, &legend);
         Panel {
             title: data,
-            content: Content::Curves {
+            content: Content::Curves(Curves {
                 curves,
+                marks,
                 log_x: true,
                 log_y: true,
                 x_label: "seconds of training",
                 y_label: "test RMSE",
-            },
+            }),
         }
     };
     Chart {
@@ -55,6 +58,25 @@ fn errors(store: &Store, figure: Figure, is_shown: &dyn Fn(&str) -> bool) -> Cha
         panels: store.data_sets(source).into_iter().map(panel).collect(),
         legend,
     }
+}
+
+/// Returns marks for the methods of the legend that have no figures.
+fn marks<'a>(
+    measurements: impl Iterator<Item = (&'a Key, &'a Measurement)>,
+    legend: &[String],
+) -> Vec<Mark> {
+    let mark = |(key, m): (&Key, &Measurement)| {
+        Some(Mark {
+            series: legend.iter().position(|l| *l == key.method)?,
+            x: key.x.map(|x| x as f64),
+            text: match key.x {
+                Some(_) => m.status.clone(),
+                None => format!("{}: {}", key.method, m.status),
+            },
+        })
+    };
+    let without_figures = measurements.filter(|(_, m)| !m.is_ok());
+    without_figures.filter_map(mark).collect()
 }
 
 /// Returns the seconds and test errors of a fit; of other programs only the last point is known.
@@ -91,14 +113,12 @@ fn iteration_times(store: &Store) -> Chart {
 
 fn scaling(store: &Store, figure: Figure) -> Chart {
     let legend = store.methods(figure);
-    let mut curves = Vec::new();
-    for (series, method) in legend.iter().enumerate() {
-        let of_method = store.of_figure(figure).filter(|(k, _)| k.method == *method);
-        let point =
-            |x: Option<u64>, m: &Measurement| Some((x? as f64, m.number("seconds_per_epoch")?));
-        let points = of_method.filter_map(|(k, m)| point(k.x, m)).collect();
-        curves.push(Curve { series, points });
-    }
+    let curve = |(series, method): (usize, &String)| Curve {
+        series,
+        points: store.curve(figure, method, "seconds_per_epoch"),
+    };
+    let curves = legend.iter().enumerate().map(curve).collect();
+    let marks = marks(store.of_figure(figure), &legend);
     let x_label = match figure {
         Figure::Dimensionality => "rows per mode",
         _ => "entries",
@@ -106,13 +126,14 @@ fn scaling(store: &Store, figure: Figure) -> Chart {
     chart_of_one(
         figure,
         legend,
-        Content::Curves {
+        Content::Curves(Curves {
             curves,
+            marks,
             log_x: true,
             log_y: true,
             x_label,
             y_label: "seconds per iteration",
-        },
+        }),
     )
 }
 
@@ -125,13 +146,11 @@ fn cores(store: &Store) -> Chart {
             ("speed_up", ""),
             ("independent_speed_up", ", independent fits"),
         ] {
-            let of_method = store.of_figure(figure).filter(|(k, _)| k.method == method);
-            let value = |x: Option<u64>, m: &Measurement| {
-                // Independent fits with one thread are one fit.
-                let y = m.number(field).or((x == Some(1)).then_some(1.0))?;
-                Some((x? as f64, y))
-            };
-            let points: Vec<(f64, f64)> = of_method.filter_map(|(k, m)| value(k.x, m)).collect();
+            let mut points = store.curve(figure, &method, field);
+            // Independent fits with one thread are one fit.
+            if points.first().is_some_and(|p| p.0 > 1.0) {
+                points.insert(0, (1.0, 1.0));
+            }
             curves.push(Curve {
                 series: legend.len(),
                 points,
@@ -139,16 +158,18 @@ fn cores(store: &Store) -> Chart {
             legend.push(format!("{method}{suffix}"));
         }
     }
+    let marks = marks(store.of_figure(figure), &legend);
     chart_of_one(
         figure,
         legend,
-        Content::Curves {
+        Content::Curves(Curves {
             curves,
+            marks,
             log_x: false,
             log_y: false,
             x_label: "threads",
             y_label: "times the speed of one thread",
-        },
+        }),
     )
 }
 
@@ -162,15 +183,18 @@ fn gaps(store: &Store) -> Chart {
             points: m.points("gap").iter().map(|p| (p[0], p[1])).collect(),
         };
         let curves = of_set.map(|(key, m)| curve(&key.method, m)).collect();
+        let of_set = store.of_figure(figure).filter(|(k, _)| k.data == data);
+        let marks = marks(of_set, &legend);
         Panel {
             title: data,
-            content: Content::Curves {
+            content: Content::Curves(Curves {
                 curves,
+                marks,
                 log_x: false,
                 log_y: false,
                 x_label: "number of clusters",
                 y_label: "gap statistic",
-            },
+            }),
         }
     };
     Chart {

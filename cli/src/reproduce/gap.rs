@@ -4,14 +4,16 @@ use s3cmtf::Result;
 use serde_json::{Value, json};
 
 use super::budget::Budget;
-use super::child::{self, Ending};
+use super::child;
 use super::data_sets::DataSet;
 use super::figure::Figure;
-use super::session::Session;
-use super::store::{FAILED, Key, Measurement, NOT_SUPPORTED, OK};
+use super::session::{Session, with_grace};
+use super::store::{Key, Measurement, NOT_SUPPORTED, OK};
 
 /// The largest number of clusters.
 const MAX_K: &str = "12";
+/// The curve may take this long, whatever the budget.
+const MIN_SECONDS: f64 = 30.0;
 
 /// Names and options of the models. The weight of matrices is fixed: a fit by default leaves out matrices that do not help.
 const MODELS: [(&str, bool, &[&str]); 4] = [
@@ -57,7 +59,7 @@ pub(super) fn measure(session: &mut Session<'_>, sets: &[DataSet], budget: Budge
         arguments.extend(options.iter().map(|o| o.to_string()));
         let fitted = session.fit(arguments, 0.5 * seconds)?;
         let measurement = if fitted.is_ok() {
-            gap_curve(session, set, fitted.text("command"), seconds)?
+            gap_curve(session, set, &fitted, seconds)?
         } else {
             fitted
         };
@@ -67,7 +69,12 @@ pub(super) fn measure(session: &mut Session<'_>, sets: &[DataSet], budget: Budge
 }
 
 /// Computes the curve of the model that was fitted last.
-fn gap_curve(session: &Session<'_>, set: &DataSet, fit: &str, seconds: f64) -> Result<Measurement> {
+fn gap_curve(
+    session: &Session<'_>,
+    set: &DataSet,
+    fitted: &Measurement,
+    seconds: f64,
+) -> Result<Measurement> {
     // As the paper clusters businesses: the mode that most matrices describe.
     let modes = || set.matrices.iter().map(|(mode, _)| *mode);
     let described = modes().max_by_key(|m| (modes().filter(|n| n == m).count(), *m));
@@ -83,22 +90,29 @@ fn gap_curve(session: &Session<'_>, set: &DataSet, fit: &str, seconds: f64) -> R
         arguments.extend([name.to_string(), value.to_string()]);
     }
     arguments.extend(["--threads".into(), session.threads().to_string()]);
-    let run = child::run(&arguments, 10.0 * seconds + 60.0, session.progress)?;
-    let command = format!("{fit} && {}", session.command(&arguments));
-    let points = run.object("gap").and_then(curve_points);
-    Ok(match (run.ending, points) {
-        (Ending::Success, Some(points)) => {
-            let gaps = points.iter().filter_map(|p| p[1].as_f64());
-            Measurement::new(
-                OK,
-                json!({"command": command, "mode": mode, "largest_gap": gaps.fold(f64::MIN, f64::max), "gap": points}),
-            )
-        }
-        _ => Measurement::new(
-            FAILED,
-            json!({"command": command, "message": run.message()}),
-        ),
-    })
+    let limit = with_grace(seconds.max(MIN_SECONDS));
+    let run = child::run(&arguments, limit, session.progress)?;
+    let command = format!(
+        "{} && {}",
+        fitted.text("command"),
+        session.command(&arguments)
+    );
+    let Some(points) = run.object("gap").and_then(curve_points) else {
+        return Ok(session.without_figures(&run, command));
+    };
+    let gaps = points.iter().filter_map(|p| p[1].as_f64());
+    let of_fit = fitted.fields.get("peak_memory_bytes");
+    let of_fit = of_fit.and_then(Value::as_u64);
+    Ok(Measurement::new(
+        OK,
+        json!({
+            "command": command,
+            "mode": mode,
+            "largest_gap": gaps.fold(f64::MIN, f64::max),
+            "gap": points,
+            "peak_memory_bytes": of_fit.max(run.peak_memory_bytes),
+        }),
+    ))
 }
 
 /// Returns the numbers of clusters, gaps and standard errors of the object that `clusters --json` prints.

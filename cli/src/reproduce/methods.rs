@@ -6,6 +6,8 @@ pub(super) struct Method {
     pub name: &'static str,
     /// Its arguments of `fit` and `tune`.
     pub arguments: &'static [&'static str],
+    /// Its iterations until convergence, where it needs more than the paper's settings have.
+    pub epochs: Option<&'static str>,
     /// Whether it starts from the paper's settings, without mean and biases; otherwise from the defaults of this library.
     pub has_paper_preset: bool,
     pub uses_matrices: bool,
@@ -36,6 +38,9 @@ pub(super) const SALS: &str = "SALS-single";
 pub(super) const BLOCKED: &str = "blocked";
 pub(super) const GIBBS: &str = "gibbs";
 
+/// An iteration of CMTF-OPT is one step with all parameters, which lowers the error far less than a pass of SGD does.
+const CMTF_OPT_EPOCHS: Option<&str> = Some("500");
+
 /// All methods, in the order of tables.
 pub(super) const METHODS: [Method; 10] = [
     paper(NAIVE, &["--algorithm", "naive"], true),
@@ -45,6 +50,7 @@ pub(super) const METHODS: [Method; 10] = [
     Method {
         name: BLOCKED,
         arguments: &["--algorithm", "blocked"],
+        epochs: None,
         has_paper_preset: false,
         uses_matrices: true,
         kind: MethodKind::Beyond,
@@ -52,6 +58,7 @@ pub(super) const METHODS: [Method; 10] = [
     Method {
         name: GIBBS,
         arguments: &["--algorithm", "gibbs"],
+        epochs: None,
         has_paper_preset: false,
         uses_matrices: true,
         kind: MethodKind::Beyond,
@@ -66,6 +73,7 @@ pub(super) const METHODS: [Method; 10] = [
             "--unobserved",
             "unknown",
         ],
+        epochs: CMTF_OPT_EPOCHS,
         has_paper_preset: true,
         uses_matrices: true,
         kind: MethodKind::Observed,
@@ -80,6 +88,7 @@ pub(super) const METHODS: [Method; 10] = [
             "--unobserved",
             "zeros",
         ],
+        epochs: CMTF_OPT_EPOCHS,
         has_paper_preset: true,
         uses_matrices: true,
         kind: MethodKind::ZeroFilled,
@@ -87,6 +96,7 @@ pub(super) const METHODS: [Method; 10] = [
     Method {
         name: TUCKER_ALS,
         arguments: &["--algorithm", "tucker-als", "--model", "tucker"],
+        epochs: None,
         has_paper_preset: true,
         uses_matrices: true,
         kind: MethodKind::ZeroFilled,
@@ -94,6 +104,7 @@ pub(super) const METHODS: [Method; 10] = [
     Method {
         name: SALS,
         arguments: &["--algorithm", "sals", "--model", "cp"],
+        epochs: None,
         has_paper_preset: true,
         uses_matrices: false,
         kind: MethodKind::Observed,
@@ -108,10 +119,16 @@ const fn paper(
     Method {
         name,
         arguments,
+        epochs: None,
         has_paper_preset: true,
         uses_matrices,
         kind: MethodKind::Paper,
     }
+}
+
+/// Returns whether the comparison with SALS-single has a method.
+pub(super) fn is_of_sals(name: &str) -> bool {
+    [SALS, CP, TUCKER].contains(&name)
 }
 
 /// Returns the methods with some names.

@@ -32,7 +32,7 @@ use serde_json::json;
 pub(crate) use arguments::Arguments;
 use budget::Budget;
 use figure::Figure;
-use methods::{CP, METHODS, Method, SALS, TUCKER, methods};
+use methods::{METHODS, Method, is_of_sals};
 use session::Session;
 use store::Store;
 
@@ -101,11 +101,11 @@ fn measure(session: &mut Session<'_>, figures: &[Figure], budget: Budget) -> Res
     for (k, figure) in figures.iter().enumerate() {
         let part = budget.part(figure.weight() / weight(&figures[k..]));
         match figure {
-            Figure::Accuracy => {
-                let all: Vec<&Method> = METHODS.iter().collect();
-                accuracy::measure(session, &sets, &all, part)?;
+            Figure::Accuracy | Figure::Sals => {
+                let is_part = |m: &&Method| *figure == Figure::Accuracy || is_of_sals(m.name);
+                let methods: Vec<&Method> = METHODS.iter().filter(is_part).collect();
+                accuracy::measure(session, &sets, &methods, part)?;
             }
-            Figure::Sals => accuracy::measure(session, &sets, &methods(&[SALS, CP, TUCKER]), part)?,
             Figure::IterationTime => iteration_time::measure(session, &sets, part)?,
             Figure::Dimensionality => scaling::dimensionality(session, part)?,
             Figure::Entries => scaling::entries(session, part)?,

@@ -9,6 +9,7 @@ use super::chart::short_number;
 use super::claims::claims;
 use super::figure::Figure;
 use super::figures::{self, rank_of};
+use super::methods::is_of_sals;
 use super::store::{Key, Measurement, Store};
 use crate::output::format_integer;
 
@@ -16,7 +17,8 @@ use crate::output::format_integer;
 pub(super) fn write(store: &Store) -> Result<()> {
     let measured: Vec<Figure> = Figure::ALL
         .into_iter()
-        .filter(|f| store.of_figure(source(*f)).next().is_some())
+        .filter(|f| measurements(store, *f).next().is_some())
+        .filter(|f| *f != Figure::Accuracy || has_more_than_sals(store))
         .collect();
     for figure in &measured {
         figures::write(store, *figure)?;
@@ -26,13 +28,23 @@ pub(super) fn write(store: &Store) -> Result<()> {
     store.write("reproduction.md", &markdown(store, &measured))
 }
 
-/// Returns the figure whose measurements a figure shows.
-fn source(figure: Figure) -> Figure {
-    match figure {
+/// Returns the measurements that a figure shows: `sals` shows some of those of `accuracy`.
+fn measurements(store: &Store, figure: Figure) -> impl Iterator<Item = (&Key, &Measurement)> {
+    let source = match figure {
         Figure::Sals => Figure::Accuracy,
         other => other,
-    }
+    };
+    let is_shown = move |k: &Key| figure != Figure::Sals || is_of_sals(&k.method);
+    store.of_figure(source).filter(move |(k, _)| is_shown(k))
 }
+
+/// Returns whether `accuracy` was measured, of which `sals` is a part.
+fn has_more_than_sals(store: &Store) -> bool {
+    let mut methods = store.of_figure(Figure::Accuracy);
+    methods.any(|(k, _)| !is_of_sals(&k.method))
+}
+
+const PEAK_MEMORY: &str = "peak_memory_bytes";
 
 const COLUMNS: [&str; 14] = [
     "test_rmse",
@@ -42,7 +54,7 @@ const COLUMNS: [&str; 14] = [
     "init_seconds",
     "seconds",
     "limit_seconds",
-    "peak_memory_bytes",
+    PEAK_MEMORY,
     "threads",
     "trials",
     "speed_up",
@@ -153,12 +165,9 @@ fn markdown(store: &Store, figures: &[Figure]) -> String {
             figure.name()
         );
         text += &match figure {
-            Figure::Accuracy => accuracy_table(store),
-            Figure::Sals => "The measurements are those of the section above.\n".into(),
+            Figure::Accuracy | Figure::Sals => accuracy_table(store, *figure),
             Figure::IterationTime => time_table(store),
-            Figure::Dimensionality | Figure::Entries => {
-                grid(store, *figure, "seconds_per_epoch", " s")
-            }
+            Figure::Dimensionality | Figure::Entries => scaling_table(store, *figure),
             Figure::Cores => cores_table(store),
             Figure::Gap => gap_table(store),
         };
@@ -173,9 +182,9 @@ fn cell(text: &str) -> String {
 
 /// Returns the measurements of a figure: by data set, then in the order of methods.
 fn sorted(store: &Store, figure: Figure) -> Vec<(&Key, &Measurement)> {
-    let sets = store.data_sets(figure);
+    let mut list: Vec<_> = measurements(store, figure).collect();
+    let sets: Vec<String> = list.iter().map(|(k, _)| k.data.clone()).collect();
     let place = |data: &str| sets.iter().position(|s| s == data);
-    let mut list: Vec<_> = store.of_figure(figure).collect();
     list.sort_by_key(|(k, _)| (place(&k.data), rank_of(&k.method)));
     list
 }
@@ -185,10 +194,11 @@ fn number(m: &Measurement, name: &str) -> String {
 }
 
 fn memory(m: &Measurement) -> String {
-    let bytes = m.number("peak_memory_bytes");
-    bytes.map_or("-".into(), |b| {
-        format!("{} MiB", format_integer((b / 1048576.0) as u64))
-    })
+    m.number(PEAK_MEMORY).map_or("-".into(), mebibytes)
+}
+
+fn mebibytes(bytes: f64) -> String {
+    format!("{} MiB", format_integer((bytes / 1048576.0) as u64))
 }
 
 /// Returns the status and the reason of a measurement without figures.
@@ -200,15 +210,16 @@ fn status(m: &Measurement) -> String {
     }
 }
 
-fn accuracy_table(store: &Store) -> String {
-    let mut text = String::from(
-        "Each method of this program had the same time to search for its options on held-out training entries. The first trial of a search has \
-         the settings of the preset; with 0 trials the method has only those. Fits stop after the epochs of their preset (50 for the methods \
-         of the paper and its competitors) or at their time limit, which is in `results.json`.\n\n\
-         | data | method | test RMSE | seconds of training | epochs | trials of the search | peak memory | ended by |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- |\n",
-    );
-    for (key, m) in sorted(store, Figure::Accuracy) {
+fn accuracy_table(store: &Store, figure: Figure) -> String {
+    let mut text = String::new();
+    if figure == Figure::Accuracy || !has_more_than_sals(store) {
+        text += "Each method of this program had the same time to search for its options on held-out training entries. The first trial of a \
+                 search has the settings of the preset; with 0 trials the method has only those. Fits stop after the epochs of their preset (50 \
+                 for the methods of the paper and its competitors, 500 for CMTF-OPT) or at their time limit, which is in `results.json`.\n\n";
+    }
+    text += "| data | method | test RMSE | seconds of training | epochs | trials of the search | peak memory | ended by |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    for (key, m) in sorted(store, figure) {
         let points = m.points("epochs");
         let seconds = points.last().map(|p| p[0]).or(m.number("seconds"));
         let rmse = m
@@ -258,7 +269,7 @@ fn time_table(store: &Store) -> String {
 }
 
 /// Returns a table with a row per method and a column per position of the horizontal axis.
-fn grid(store: &Store, figure: Figure, field: &str, unit: &str) -> String {
+fn grid(store: &Store, figure: Figure, field: &str, show: &dyn Fn(f64) -> String) -> String {
     let mut xs: Vec<u64> = store.of_figure(figure).filter_map(|(k, _)| k.x).collect();
     xs.sort_unstable();
     xs.dedup();
@@ -267,58 +278,87 @@ fn grid(store: &Store, figure: Figure, field: &str, unit: &str) -> String {
         let _ = write!(text, " {} |", short_number(*x as f64));
     }
     let _ = writeln!(text, "\n| --- |{}", " --- |".repeat(xs.len()));
-    let mut messages: Vec<String> = Vec::new();
     for method in store.methods(figure) {
         let _ = write!(text, "| {} |", cell(&method));
         for x in &xs {
             let mut of_cell = store.of_figure(figure);
             let found = of_cell.find(|(k, _)| k.method == method && k.x == Some(*x));
             let shown = found.map_or("-".into(), |(_, m)| match m.number(field) {
-                Some(number) => format!("{}{unit}", short_number(number)),
+                Some(number) => show(number),
                 None if m.is_ok() => "-".into(),
-                None => {
-                    messages.push(format!(
-                        "{method}, {}: {}",
-                        short_number(*x as f64),
-                        status(m)
-                    ));
-                    m.status.clone()
-                }
+                None => m.status.clone(),
             });
             let _ = write!(text, " {shown} |");
         }
         text.push('\n');
     }
-    if !messages.is_empty() {
-        text.push('\n');
-    }
-    for message in messages {
-        let _ = writeln!(text, "- {message}");
-    }
     text
 }
 
-fn cores_table(store: &Store) -> String {
-    let one = grid(store, Figure::Cores, "speed_up", "");
-    let independent = grid(store, Figure::Cores, "independent_speed_up", "");
+/// Returns a list of the measurements of a figure that have no figures, with the reasons; empty without such.
+fn reasons(store: &Store, figure: Figure) -> String {
+    let mut list: Vec<(String, Vec<&str>)> = Vec::new();
+    for (key, m) in store.of_figure(figure).filter(|(_, m)| !m.is_ok()) {
+        let x = key.x.map_or(String::new(), |x| short_number(x as f64));
+        let reason = format!("- {x}, {}", status(m));
+        match list.iter_mut().find(|(r, _)| *r == reason) {
+            Some((_, methods)) => methods.push(&key.method),
+            None => list.push((reason, vec![&key.method])),
+        }
+    }
+    let mut text = String::new();
+    for (reason, methods) in &list {
+        let _ = writeln!(text, "{reason} ({})", cell(&methods.join(", ")));
+    }
+    if text.is_empty() {
+        text
+    } else {
+        format!("\n{text}")
+    }
+}
+
+fn scaling_table(store: &Store, figure: Figure) -> String {
+    let seconds = |x: f64| format!("{} s", short_number(x));
+    let times = grid(store, figure, "seconds_per_epoch", &seconds);
+    let memory = grid(store, figure, PEAK_MEMORY, &mebibytes);
+    let reasons = reasons(store, figure);
     format!(
-        "{}. One fit with several threads:\n\n{one}\nAs many independent fits of one thread at the same time, in total:\n\n{independent}",
-        store.data_sets(Figure::Cores).join(", ")
+        "Seconds per iteration, the median of two:\n\n{times}{reasons}\nPeak memory:\n\n{memory}"
+    )
+}
+
+fn cores_table(store: &Store) -> String {
+    let figure = Figure::Cores;
+    let one = grid(store, figure, "speed_up", &short_number);
+    let independent = grid(store, figure, "independent_speed_up", &short_number);
+    let reasons = reasons(store, figure);
+    let peaks = store.methods(figure).into_iter().filter_map(|method| {
+        let peaks = store.curve(figure, &method, PEAK_MEMORY);
+        let peak = peaks.iter().map(|p| p.1).reduce(f64::max)?;
+        Some(format!("{} {}", cell(&method), mebibytes(peak)))
+    });
+    let peaks: Vec<String> = peaks.collect();
+    format!(
+        "{}. One fit with several threads:\n\n{one}{reasons}\nAs many independent fits of one thread at the same time, in total:\n\n\
+         {independent}\nPeak memory, with the independent fits: {}.\n",
+        store.data_sets(figure).join(", "),
+        peaks.join(", ")
     )
 }
 
 fn gap_table(store: &Store) -> String {
     let mut text = String::from(
-        "| data | model | mode | largest gap | remark |\n| --- | --- | --- | --- | --- |\n",
+        "| data | model | mode | largest gap | peak memory | remark |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     for (key, m) in sorted(store, Figure::Gap) {
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} |",
             cell(&key.data),
             cell(&key.method),
             m.text("mode"),
             number(m, "largest_gap"),
+            memory(m),
             if m.is_ok() { String::new() } else { status(m) }
         );
     }

@@ -83,25 +83,31 @@ fn affordable_entries(
     sizes: usize,
     budget: Budget,
 ) -> Result<u64> {
-    const SAMPLE: u64 = 20_000;
-    let sample = Cell {
-        size: 1_000,
-        entries: SAMPLE,
-        x: 0,
-    };
-    let data = plant(session, sample)?;
-    let mut seconds = 0.0;
-    let methods = methods(&NAMES);
-    for (done, method) in methods.iter().enumerate() {
-        let limit = budget.part(0.1).seconds_for_one_of(methods.len() - done);
-        let mut arguments = data.clone();
-        arguments.extend(fixed_options(method, RANK, 1));
-        let measurement = session.fit(arguments, limit)?;
-        seconds += measurement.number("seconds").unwrap_or(limit);
+    const SAMPLES: [u64; 2] = [20_000, 100_000];
+    let mut seconds = [0.0; 2];
+    for (k, entries) in SAMPLES.into_iter().enumerate() {
+        let sample = Cell {
+            size: 10_000,
+            entries,
+            x: 0,
+        };
+        let data = plant(session, sample)?;
+        let part = budget.part(0.1);
+        let methods = methods(&NAMES);
+        for (done, method) in methods.iter().enumerate() {
+            let limit = part.seconds_for_one_of(methods.len() - done);
+            let mut arguments = data.clone();
+            arguments.extend(fixed_options(method, RANK, EPOCHS));
+            let measurement = session.fit(arguments, limit)?;
+            seconds[k] += measurement.number("seconds").unwrap_or(limit);
+        }
     }
-    // The measured fits have twice as many iterations; fits to larger modes may take twice as long.
-    let per_entry = seconds * EPOCHS as f64 * 2.0 * sizes as f64 / SAMPLE as f64;
-    Ok(round_down(budget.left() / per_entry).clamp(SAMPLE / 2, full))
+    // A fit takes a fixed time and a time per entry; fits to larger modes may take twice as long.
+    let per_entry = (seconds[1] - seconds[0]) / (SAMPLES[1] - SAMPLES[0]) as f64;
+    let fixed = (seconds[0] - per_entry * SAMPLES[0] as f64).max(0.0);
+    let per_size = budget.left() / (2.0 * sizes as f64);
+    let entries = (per_size - fixed) / per_entry.max(f64::MIN_POSITIVE);
+    Ok(round_down(entries).clamp(SAMPLES[0] / 2, full))
 }
 
 fn measure(session: &mut Session<'_>, figure: Figure, grid: &[Cell], budget: Budget) -> Result<()> {
@@ -202,7 +208,13 @@ fn too_long_to_generate(
     let rate = session.store.head.get(&generation_slot(figure))?.as_f64()?;
     let (expected, left) = (rate * cell.entries as f64, budget.left());
     (expected > 0.5 * left).then(|| {
-        format!("to generate its data takes about {expected:.1} s, and the budget has {left:.1} s")
+        if left > 0.0 {
+            format!(
+                "to generate the data takes about {expected:.1} s, and the budget has {left:.1} s"
+            )
+        } else {
+            "the budget is used up".into()
+        }
     })
 }
 

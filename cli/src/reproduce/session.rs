@@ -6,10 +6,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::arguments::Arguments;
-use super::child::{self, Ending, Run};
-use super::store::{
-    FAILED, Key, LEFT_OUT, Measurement, NOT_SUPPORTED, OK, OUT_OF_MEMORY, OUT_OF_TIME, Store,
-};
+use super::child::{self, Run};
+use super::store::{FAILED, Key, LEFT_OUT, Measurement, OK, OUT_OF_TIME, Store};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -86,20 +84,53 @@ impl Session<'_> {
             list.extend(["--threads".into(), self.threads().to_string()]);
         }
         list.extend(common);
-        let run = child::run(&list, GRACE_FACTOR * seconds + GRACE_SECONDS, self.progress)?;
+        let run = child::run(&list, with_grace(seconds), self.progress)?;
         let message = self.without_folders(&run.message());
         Ok(figures_of_fit(&run, message, &self.command(&list), seconds))
     }
 
     /// Returns a command as one would type it, without the names of temporary folders.
     pub fn command(&self, arguments: &[String]) -> String {
-        self.without_folders(&format!("s3cmtf {}", arguments.join(" ")))
+        let words = arguments.iter().map(|a| shell_word(a));
+        let words: Vec<String> = words.collect();
+        self.without_folders(&format!("s3cmtf {}", words.join(" ")))
+    }
+
+    /// Returns the result of a process that did not give the figures it was started for.
+    pub fn without_figures(&self, run: &Run, command: String) -> Measurement {
+        let status = match run.status() {
+            OK => FAILED,
+            other => other,
+        };
+        Measurement::new(
+            status,
+            json!({
+                "command": command,
+                "message": self.without_folders(&run.message()),
+                "peak_memory_bytes": run.peak_memory_bytes,
+            }),
+        )
     }
 
     /// Returns a text without the names of temporary folders.
-    fn without_folders(&self, text: &str) -> String {
+    pub fn without_folders(&self, text: &str) -> String {
         let work = format!("{}/", self.work.path().display());
         text.replace(&format!("{work}sets/"), "").replace(&work, "")
+    }
+}
+
+/// Returns the seconds after which a process is ended that should take `seconds`.
+pub(super) fn with_grace(seconds: f64) -> f64 {
+    GRACE_FACTOR * seconds + GRACE_SECONDS
+}
+
+/// Returns an argument as a word of a POSIX shell.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:,=+@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.into()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
 
@@ -122,61 +153,65 @@ fn describe(m: &Measurement) -> String {
     parts.join(", ")
 }
 
-/// Returns the figures that `fit --json` printed.
+/// Returns the figures that `fit --json` printed. Epochs that were finished before a fit was ended count.
 fn figures_of_fit(run: &Run, message: String, command: &str, limit: f64) -> Measurement {
     let number = |object: &Value, name: &str| object.get(name).and_then(Value::as_f64);
     let summary = run.object("summary").cloned().unwrap_or_default();
     let mut seconds = number(&summary, "init_seconds").unwrap_or(0.0);
     let (mut points, mut updates, mut evaluations) = (Vec::new(), Vec::new(), Vec::new());
-    for epoch in run.objects.iter().filter(|o| o.get("epoch").is_some()) {
+    let epochs = || run.objects.iter().filter(|o| o.get("epoch").is_some());
+    for epoch in epochs() {
         let update = number(epoch, "update_seconds").unwrap_or(0.0);
         seconds += update;
         updates.push(update);
         evaluations.extend(number(epoch, "eval_seconds"));
         points.push(json!([seconds, epoch["train_rmse"], epoch["test_rmse"]]));
     }
-    let status = match run.ending {
-        Ending::Success if updates.is_empty() => OUT_OF_TIME,
-        Ending::Success => OK,
-        Ending::TimedOut => OUT_OF_TIME,
-        Ending::Killed => OUT_OF_MEMORY,
-        Ending::Failure if message.contains("memory") => OUT_OF_MEMORY,
-        Ending::Failure if run.objects.is_empty() => NOT_SUPPORTED,
-        Ending::Failure => FAILED,
+    let status = match run.status() {
+        OK if updates.is_empty() => OUT_OF_TIME,
+        OUT_OF_TIME if !updates.is_empty() => OK,
+        other => other,
     };
-    let mut fields = json!({"command": command, "limit_seconds": limit});
+    let mut fields = json!({
+        "command": command,
+        "limit_seconds": limit,
+        "peak_memory_bytes": run.peak_memory_bytes,
+    });
     let Value::Object(map) = &mut fields else {
         return Measurement::new(status, fields);
     };
     match status {
-        OK => {}
+        OK => {
+            // A fit that was ended has no summary.
+            let last = epochs().next_back().cloned().unwrap_or_default();
+            map.insert("reason".into(), json!("ended after its time limit"));
+            for name in [
+                "test_rmse",
+                "train_rmse",
+                "threads",
+                "kernel",
+                "ranks",
+                "reason",
+                "seconds",
+                "init_seconds",
+                "peak_memory_bytes",
+            ] {
+                let found = summary.get(name).or(last.get(name));
+                if let Some(value) = found.filter(|v| !v.is_null()) {
+                    map.insert(name.into(), value.clone());
+                }
+            }
+            map.insert("seconds_per_epoch".into(), json!(median(updates)));
+            map.insert("evaluation_seconds".into(), json!(median(evaluations)));
+            map.insert("epochs".into(), Value::Array(points));
+        }
         OUT_OF_TIME => {
-            map.insert(
-                "message".into(),
-                json!(format!("no iteration within {limit:.1} s")),
-            );
+            let text = format!("no iteration within {limit:.1} s");
+            map.insert("message".into(), json!(text));
         }
         _ => {
             map.insert("message".into(), json!(message));
         }
-    }
-    if status == OK {
-        for name in [
-            "test_rmse",
-            "train_rmse",
-            "threads",
-            "kernel",
-            "ranks",
-            "reason",
-            "seconds",
-            "init_seconds",
-            "peak_memory_bytes",
-        ] {
-            map.insert(name.into(), summary.get(name).cloned().unwrap_or_default());
-        }
-        map.insert("seconds_per_epoch".into(), json!(median(updates)));
-        map.insert("evaluation_seconds".into(), json!(median(evaluations)));
-        map.insert("epochs".into(), Value::Array(points));
     }
     Measurement::new(status, fields)
 }
@@ -189,4 +224,71 @@ pub(super) fn median(mut numbers: Vec<f64>) -> Option<f64> {
         numbers.get(numbers.len() / 2)?,
     );
     Some((low + high) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::child::Ending;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (text, word) in [
+            ("--matrix=1:a/b.coo", "--matrix=1:a/b.coo"),
+            ("a b", "'a b'"),
+            ("it's", "'it'\\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(text), word);
+        }
+    }
+
+    fn run(ending: Ending, epochs: usize, errors: &str) -> Run {
+        let epoch =
+            |k| json!({"epoch": k, "update_seconds": 2.0, "test_rmse": 1.5, "train_rmse": 1.0});
+        Run {
+            objects: (1..=epochs).map(epoch).collect(),
+            errors: errors.into(),
+            ending,
+            peak_memory_bytes: Some(1 << 20),
+        }
+    }
+
+    #[test]
+    fn endings_of_fits_are_told_apart() {
+        for (ending, epochs, errors, status) in [
+            (Ending::Success, 1, "", "ok"),
+            (Ending::Success, 0, "", "O.O.T."),
+            (Ending::TimedOut, 0, "warning: memory", "O.O.T."),
+            (Ending::TimedOut, 2, "", "ok"),
+            (Ending::OutOfMemory, 2, "", "O.O.M."),
+            (Ending::Failure, 0, "error: no memory for 9 rows", "O.O.M."),
+            (Ending::Failure, 0, "error: the disk is full", "failed"),
+            (
+                Ending::Refused,
+                0,
+                "error: memory.coo has a NaN",
+                "not supported",
+            ),
+            (
+                Ending::Refused,
+                0,
+                "error: time_limit = 1: the time was up",
+                "O.O.T.",
+            ),
+        ] {
+            let run = run(ending, epochs, errors);
+            let m = figures_of_fit(&run, run.message(), "s3cmtf fit", 1.0);
+            assert_eq!(m.status, status, "{ending:?} {errors}");
+            assert_eq!(m.number("peak_memory_bytes"), Some(1048576.0));
+            assert_eq!(m.text("message").is_empty(), m.is_ok(), "{:?}", m.fields);
+        }
+        let stopped = run(Ending::TimedOut, 2, "");
+        let m = figures_of_fit(&stopped, String::new(), "s3cmtf fit", 1.0);
+        assert_eq!(
+            (m.number("test_rmse"), m.number("seconds_per_epoch")),
+            (Some(1.5), Some(2.0))
+        );
+        assert_eq!(m.points("epochs").len(), 2);
+    }
 }

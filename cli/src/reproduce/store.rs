@@ -230,6 +230,13 @@ impl Store {
         unique(self.of_figure(figure).map(|(k, _)| k.method.clone()))
     }
 
+    /// Returns a number of a method at each position of the horizontal axis where it was measured.
+    pub fn curve(&self, figure: Figure, method: &str, field: &str) -> Vec<(f64, f64)> {
+        let of_method = self.of_figure(figure).filter(|(k, _)| k.method == method);
+        let point = |(k, m): (&Key, &Measurement)| Some((k.x? as f64, m.number(field)?));
+        of_method.filter_map(point).collect()
+    }
+
     /// Adds a remark on what was measured on a smaller scale. The same remark is kept once.
     pub fn note(&mut self, text: String) {
         let notes = self.head.entry("notes").or_insert_with(|| json!([]));

@@ -166,7 +166,119 @@ fn methods_that_cannot_be_measured_are_in_the_tables() {
         assert!(m["message"].as_str().unwrap().contains("the budget"), "{m}");
     }
     let page = fs::read_to_string(dir.join("out/reproduction.md")).unwrap();
-    assert!(page.contains("S3CMTF-opt, 100M: left out: "), "{page}");
+    assert!(page.contains("- 100M, left out: "), "{page}");
+    let chart = fs::read_to_string(dir.join("out/entries.svg")).unwrap();
+    assert!(chart.contains("left out"), "{chart}");
+}
+
+#[test]
+fn all_methods_are_compared_on_data_of_order_4() {
+    let dir = Scratch::new("order 4");
+    let made = [
+        "generate",
+        "-o",
+        "@four",
+        "--dims",
+        "30,20,8,6",
+        "--entries",
+        "3000",
+        "--test",
+        "0.2",
+        "--matrix",
+        "2:6:full",
+        "--no-truth",
+    ];
+    run(expand_paths(&dir, &made)).ok();
+    fs::rename(dir.join("four/matrix1.coo"), dir.join("four/2_groups.coo")).unwrap();
+    let arguments = [
+        "accuracy",
+        "--data",
+        "@four",
+        "-o",
+        "@out",
+        "--budget",
+        "0.3",
+        "--threads",
+        "1",
+    ];
+    reproduce(&dir, &arguments).ok();
+    let found = results(&dir.join("out"));
+    assert_eq!(found.len(), 10);
+    let page = fs::read_to_string(dir.join("out/reproduction.md")).unwrap();
+    for m in &found {
+        // Slow methods may run out of time, but none is missing.
+        let status = m["status"].as_str().unwrap();
+        assert!(["ok", "O.O.T."].contains(&status), "{m}");
+        assert!(m["search"].as_str().unwrap().contains("s3cmtf tune"), "{m}");
+        // The command names all options that the search found.
+        let (command, options) = (
+            m["command"].as_str().unwrap(),
+            m["options"].as_str().unwrap(),
+        );
+        assert!(
+            command.contains(options) && !command.contains("--config"),
+            "{m}"
+        );
+        let row = format!("| four | {} |", m["method"].as_str().unwrap());
+        assert!(page.contains(&row), "{page}");
+    }
+    // The recorded command, repeated, has the recorded error, unless time ended the fit.
+    let is_complete = |m: &&Value| m["reason"] == "epochs" && m["method"] != "gibbs";
+    for m in found.iter().filter(is_complete) {
+        let words = m["command"].as_str().unwrap().split(' ').skip(1);
+        let words: Vec<&str> = words.collect();
+        let limit = words.iter().position(|w| *w == "--time-limit").unwrap();
+        let path = |w: &str| match w {
+            "four/train.coo" => "@four/tensor.train.coo".into(),
+            "four/test.coo" => "@four/tensor.test.coo".into(),
+            "2:four/2_groups.coo" => "2:@four/2_groups.coo".into(),
+            "model.s3m" => "@model.s3m".into(),
+            other => other.to_string(),
+        };
+        let kept = words
+            .iter()
+            .enumerate()
+            .filter(|(k, _)| *k != limit && *k != limit + 1);
+        let words: Vec<String> = kept
+            .map(|(_, w)| path(w))
+            .chain(["--json".into()])
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let text = run(expand_paths(&dir, &words)).ok().stdout;
+        let summary: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        assert_eq!(summary["summary"]["test_rmse"], m["test_rmse"], "{m}");
+    }
+}
+
+#[test]
+fn sizes_of_modes_and_threads_are_compared() {
+    let dir = Scratch::new("scaling");
+    let arguments = [
+        "dimensionality",
+        "cores",
+        "-o",
+        "@out",
+        "--budget",
+        "0.1",
+        "--threads",
+        "2",
+    ];
+    reproduce(&dir, &arguments).ok();
+    let found = results(&dir.join("out"));
+    let of = |figure: &str| found.iter().filter(|m| m["figure"] == figure).count();
+    assert_eq!((of("dimensionality"), of("cores")), (6 * 6, 3 * 2));
+    for m in found.iter().filter(|m| m["figure"] == "cores") {
+        assert_eq!(m["status"], "ok", "{m}");
+        assert!(m["speed_up"].as_f64().unwrap() > 0.0);
+        assert_eq!(m["independent_speed_up"].is_number(), m["x"] == 2, "{m}");
+        assert!(m["peak_memory_bytes"].as_u64().unwrap() > 0);
+    }
+    let page = fs::read_to_string(dir.join("out/reproduction.md")).unwrap();
+    assert!(
+        page.contains("entries instead of 1,000,000")
+            && page.contains("Peak memory, with the independent fits: blocked "),
+        "{page}"
+    );
 }
 
 #[cfg(unix)]
@@ -261,6 +373,12 @@ fn bad_data_sets_are_refused() {
     fs::remove_file(dir.join("sets/tiny/tensor.test.coo")).unwrap();
     fs::copy(&matrix, dir.join("sets/tiny/tensor.test.coo")).unwrap();
     refused(&["tensor.test.coo", "has 2 modes, the training tensor has 3"]);
+    fs::remove_file(dir.join("sets/tiny/tensor.test.coo")).unwrap();
+    // Data that no method takes is not measured method by method.
+    let tensor = dir.join("sets/tiny/tensor.train.coo");
+    fs::copy(&tensor, dir.join("sets/tiny/tensor.test.coo")).unwrap();
+    fs::copy(&tensor, dir.join("sets/tiny/1_cube.coo")).unwrap();
+    refused(&["sets/tiny", "1_cube.coo"]);
 }
 
 #[test]
