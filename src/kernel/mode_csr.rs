@@ -92,7 +92,7 @@ impl ModeCsr {
         assert_eq!(rows.len(), order * values.len());
         if values.len() > u32::MAX as usize {
             return Err(Error::argument(format!(
-                "{} entries; als, gibbs, sals, cmtf-opt and tucker-als take at most {}",
+                "{} entries; algorithms other than blocked, opt and naive take at most {}",
                 values.len(),
                 u32::MAX
             )));

@@ -2,8 +2,8 @@
 //!
 //! The [driver](super::driver) runs every algorithm in the same way: it copies the data in the layout that the algorithm
 //! needs, fills the model with starting values, creates the algorithm, and then alternates epochs with measurements
-//! until a stopping rule ends the fit. An algorithm implements [`Algorithm`]; only [`Algorithm::epoch`] has no default.
-//! [`algorithm_factory`](super::algorithm_factory) is the one place that names all implementations.
+//! until a stopping rule ends the fit. An algorithm implements [`Algorithm`]; only [`Algorithm::epoch`] has no default. What is
+//! known of it before it is created is its [`AlgorithmDefinition`](super::algorithm_definition::AlgorithmDefinition).
 
 use super::data::Data;
 use super::entries::Entries;

@@ -1,109 +1,79 @@
-//! The choice of the algorithm: the one place that names all implementations of [`Algorithm`].
+//! The choice of the algorithm: the one place that names all definitions of algorithms.
 
 use super::algorithm::{Algorithm, FitContext, InitialState};
-use super::cmtf_opt::{self, CmtfOptSolver};
-use super::entry_layout::EntryLayout;
-use super::rowwise::RowwiseSolver;
-use super::sals::{self, SalsSolver};
-use super::sgd::blocked::{BlockedSgd, BlockingPlan};
-use super::sgd::hogwild::HogwildSgd;
-use super::tucker_als::{self, TuckerAls};
+use super::algorithm_definition::{AlgorithmDefinition, AlgorithmPlan, ModelSize};
+use super::cmtf_opt::CmtfOpt;
+use super::fit_sizes::FitSizes;
+use super::memory_check::refuse_above_available_memory;
+use super::observer::Selection;
+use super::rowwise::{Als, Gibbs};
+use super::sals::Sals;
+use super::sgd::blocked::Blocked;
+use super::sgd::hogwild::{Naive, Opt};
+use super::tucker_als::TuckerAls;
 use crate::error::{Error, Result};
 use crate::kernel::{CoreKind, CoreShape};
 use crate::model::Model;
 use crate::options::{self, ModelKind, Options};
-use crate::problem::Problem;
+use crate::problem::{MatrixKind, Problem};
 use crate::simd::Level;
 
-/// An algorithm that is chosen but not created, because its data is not copied yet.
-pub(super) enum AlgorithmPlan {
-    Blocked(Box<BlockingPlan>),
-    Hogwild,
-    Rowwise,
-    Sals,
-    CmtfOpt,
-    TuckerAls,
-}
-
-impl AlgorithmPlan {
-    /// Chooses the algorithm that `options` name.
-    pub(super) fn new(
-        problem: &Problem<'_>,
-        shape: &CoreShape,
-        options: &Options,
-    ) -> AlgorithmPlan {
-        match options.algorithm {
-            options::Algorithm::Blocked => {
-                AlgorithmPlan::Blocked(Box::new(BlockingPlan::new(problem, shape, options.seed)))
-            }
-            options::Algorithm::Opt | options::Algorithm::Naive => AlgorithmPlan::Hogwild,
-            options::Algorithm::Als | options::Algorithm::Gibbs => AlgorithmPlan::Rowwise,
-            options::Algorithm::Sals => AlgorithmPlan::Sals,
-            options::Algorithm::CmtfOpt => AlgorithmPlan::CmtfOpt,
-            options::Algorithm::TuckerAls => AlgorithmPlan::TuckerAls,
-        }
-    }
-
-    /// Returns the layout in which the algorithm needs the entries.
-    pub(super) fn layout(&self) -> EntryLayout {
-        match self {
-            AlgorithmPlan::Blocked(plan) => EntryLayout::Blocked(plan.partition()),
-            AlgorithmPlan::Hogwild => EntryLayout::Shuffled,
-            AlgorithmPlan::Rowwise
-            | AlgorithmPlan::Sals
-            | AlgorithmPlan::CmtfOpt
-            | AlgorithmPlan::TuckerAls => EntryLayout::InOrder,
-        }
-    }
-
-    /// Creates the algorithm for a model with starting values.
-    pub(super) fn create(
-        self,
-        model: &mut Model,
-        context: &FitContext<'_>,
-        state: &InitialState<'_>,
-    ) -> Result<Box<dyn Algorithm>> {
-        // The model to start from may have another core than the options.
-        let kind = match model.shape.kind() {
-            CoreKind::Full => ModelKind::Tucker,
-            _ => ModelKind::Cp,
-        };
-        check_model(&context.options, kind)?;
-        Ok(match self {
-            AlgorithmPlan::Blocked(plan) => {
-                Box::new(BlockedSgd::new(*plan, state.algorithm.blocked))
-            }
-            AlgorithmPlan::Hogwild => Box::new(HogwildSgd),
-            AlgorithmPlan::Rowwise => Box::new(RowwiseSolver::new(model, context, state)?),
-            AlgorithmPlan::Sals => Box::new(SalsSolver::new(model, context, state)?),
-            AlgorithmPlan::CmtfOpt => Box::new(CmtfOptSolver::new(model, context, state)?),
-            AlgorithmPlan::TuckerAls => Box::new(TuckerAls::new(model, context, state)?),
-        })
+/// Returns the definition of the algorithm that `options` name.
+fn definition(options: &Options) -> &'static dyn AlgorithmDefinition {
+    match options.algorithm {
+        options::Algorithm::Blocked => &Blocked,
+        options::Algorithm::Opt => &Opt,
+        options::Algorithm::Naive => &Naive,
+        options::Algorithm::Als => &Als,
+        options::Algorithm::Gibbs => &Gibbs,
+        options::Algorithm::Sals => &Sals,
+        options::Algorithm::CmtfOpt => &CmtfOpt,
+        options::Algorithm::TuckerAls => &TuckerAls,
     }
 }
 
 /// Refuses a problem or options that the algorithm does not support, before any work on them.
 pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
     check_model(options, options.model)?;
-    match options.algorithm {
-        options::Algorithm::Sals => sals::check_support(problem, options),
-        options::Algorithm::CmtfOpt => cmtf_opt::check_support(problem, options),
-        options::Algorithm::TuckerAls => tucker_als::check_support(problem, options),
-        _ => Ok(()),
-    }
+    definition(options).check_support(problem, options)
 }
 
 /// Refuses a fit that needs more memory than is available, before any of it is allocated, if the algorithm is known to need
-/// much. `init` is the model to start from, if one is given.
+/// much. Matrices have these kinds; `init` is the model to start from, if one is given.
 pub(super) fn check_memory(
     problem: &Problem<'_>,
+    kinds: &[MatrixKind],
     options: &Options,
     init: Option<&Model>,
 ) -> Result<()> {
-    match options.algorithm {
-        options::Algorithm::TuckerAls => tucker_als::check_memory(problem, options, init),
-        _ => Ok(()),
+    let definition = definition(options);
+    if !definition.checks_memory() {
+        return Ok(());
     }
+    let sizes = FitSizes::of_problem(problem, kinds, options, init);
+    let needed = sizes.common_bytes() + definition.further_bytes(&sizes, options);
+    refuse_above_available_memory(options.algorithm.name(), needed, &sizes)
+}
+
+/// Plans the algorithm for a model of this shape.
+pub(super) fn plan(problem: &Problem<'_>, shape: &CoreShape, options: &Options) -> AlgorithmPlan {
+    definition(options).plan(problem, shape, options)
+}
+
+/// Creates a planned algorithm for a model with starting values.
+pub(super) fn create(
+    plan: AlgorithmPlan,
+    model: &mut Model,
+    context: &FitContext<'_>,
+    state: &InitialState<'_>,
+) -> Result<Box<dyn Algorithm>> {
+    // The model to start from may have another core than the options.
+    let kind = match model.shape.kind() {
+        CoreKind::Full => ModelKind::Tucker,
+        CoreKind::Diagonal => ModelKind::Cp,
+    };
+    check_model(&context.options, kind)?;
+    plan.create(model, context, state)
 }
 
 /// Refuses a kind of model that the algorithm does not fit.
@@ -119,10 +89,24 @@ fn check_model(options: &Options, kind: ModelKind) -> Result<()> {
     }
 }
 
-/// Returns the instruction set of the kernels. `naive` is the paper's baseline and always runs scalar code.
+/// Returns what the algorithm makes of its own options, for the record of the fit.
+pub(super) fn selections(options: &Options) -> Vec<Selection> {
+    definition(options).selections(options)
+}
+
+/// Returns the instruction set of the kernels.
 pub(super) fn kernel_level(options: &Options) -> Result<Level> {
-    match options.algorithm {
-        options::Algorithm::Naive => Ok(Level::Scalar),
-        _ => Level::choose(options.kernel.level()),
-    }
+    definition(options).kernel_level(options)
+}
+
+/// Returns the floating-point operations per entry of an epoch, for a model of these ranks. The help of `s3cmtf bench` has the
+/// formulas.
+pub fn flops_per_entry(options: &Options, ranks: &[usize]) -> f64 {
+    definition(options).flops_per_entry(&ModelSize::new(options, ranks), options)
+}
+
+/// Returns the bytes that the algorithm of a fit needs besides copies of the entries and of the parameters, estimated from the
+/// sizes of the fit.
+pub fn further_bytes(options: &Options, sizes: &FitSizes) -> f64 {
+    definition(options).further_bytes(sizes, options)
 }

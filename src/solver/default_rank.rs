@@ -1,10 +1,12 @@
-//! Default ranks.
+//! Default ranks, and those of the model that a fit starts from.
 
-use crate::options::{Algorithm, ModelKind};
+use crate::kernel::CoreKind;
+use crate::model::Model;
+use crate::options::{Algorithm, ModelKind, Options};
 use crate::problem::Problem;
 
 /// Rank of a Tucker model that is left to the library: its core grows with the power of the order.
-pub const TUCKER_RANK: usize = 10;
+pub(super) const TUCKER_RANK: usize = 10;
 
 /// Rank of a CP model fitted by anything but `gibbs`: the first whose number of entries per row the data reaches. No
 /// selection is recorded (docs/notes/selection.md).
@@ -32,11 +34,22 @@ pub(super) fn default_gibbs_rank(problem: &Problem<'_>, model: ModelKind) -> usi
 /// Returns the approximate rank of a CP model that is left to the library, for data of this many entries with these numbers
 /// of rows per mode, known or estimated before the data is read. The rank of the fit may differ, since rows that do not
 /// occur do not count there.
-pub fn likely_rank(entries: u64, rows: &[u64], algorithm: Algorithm) -> usize {
+pub(super) fn likely_rank(entries: u64, rows: &[u64], algorithm: Algorithm) -> usize {
     let per_row = per_row_of_two_largest(entries, rows.iter().copied());
     match algorithm {
         Algorithm::Gibbs => cp_gibbs_rank(per_row),
         _ => cp_rank(per_row),
+    }
+}
+
+/// Takes ranks and model from the model to start from, unless ranks are given.
+pub(super) fn take_shape(o: &mut Options, init: Option<&Model>) {
+    if let Some(init) = init.filter(|_| o.rank.is_empty()) {
+        o.rank = init.shape().ranks().to_vec();
+        o.model = match init.shape().kind() {
+            CoreKind::Full => ModelKind::Tucker,
+            CoreKind::Diagonal => ModelKind::Cp,
+        };
     }
 }
 

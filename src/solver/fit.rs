@@ -101,7 +101,7 @@ fn fit_with_monitor(
             warn_of_constant_matrix(matrix.entries.name(), &mut state.record, observer);
         }
     }
-    check_memory(problem, &options, input.init)?;
+    check_memory(problem, &kinds, &options, input.init)?;
     let changed = problem.with_matrices(&kinds, &options, monitor)?;
     let problem = changed.as_ref().unwrap_or(problem);
     if state.checkpoint.is_none() {

@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use super::default_rank::{default_gibbs_rank, default_rank, entries_per_row};
+use super::algorithm_factory;
+use super::default_rank::{default_gibbs_rank, default_rank, entries_per_row, take_shape};
 use super::driver::{FitMonitor, thread_pool};
 use super::gibbs_init::GibbsStart;
 use super::observer::Selection;
 use super::standardization::Standardization;
 use crate::error::{Error, Result};
-use crate::kernel::CoreKind;
 use crate::model::Model;
 use crate::options::{
-    Algorithm, Initialization, LikelihoodChoice, ModelKind, Options, PenaltyScaling, Unobserved,
+    Algorithm, Initialization, LikelihoodChoice, ModelKind, Options, PenaltyScaling,
 };
 use crate::problem::Problem;
 use crate::progress::Monitor;
@@ -241,21 +241,14 @@ fn resolve_shape(problem: &Problem<'_>, o: &mut Options, init: Option<&Model>) {
     }
 }
 
-/// Describes model and rank, where `options` leave them open.
+/// Describes model and rank, where `options` leave them open, and what the algorithm makes of its own options.
 fn shape_selections(
     problem: &Problem<'_>,
     options: &Options,
     resolved: &Options,
     init: Option<&Model>,
 ) -> Vec<Selection> {
-    let mut selections = Vec::new();
-    if options.algorithm == Algorithm::CmtfOpt {
-        let text = match options.unobserved {
-            Unobserved::Unknown => "unknown (the loss is a sum over the observed entries)",
-            Unobserved::Zeros => "zeros (the loss is a sum over all cells)",
-        };
-        selections.push(Selection::new("unobserved cells", text.into()));
-    }
+    let mut selections = algorithm_factory::selections(options);
     if options.is_zero_filled() && (options.mean || options.biases) {
         let text = "none (cells without an entry are 0)".into();
         selections.push(Selection::new("mean and biases", text));
@@ -283,15 +276,4 @@ fn shape_selections(
         selections.push(Selection::new("rank", text));
     }
     selections
-}
-
-/// Takes ranks and model from the model to start from, unless ranks are given.
-fn take_shape(o: &mut Options, init: Option<&Model>) {
-    if let Some(init) = init.filter(|_| o.rank.is_empty()) {
-        o.rank = init.shape().ranks().to_vec();
-        o.model = match init.shape().kind() {
-            CoreKind::Full => ModelKind::Tucker,
-            CoreKind::Diagonal => ModelKind::Cp,
-        };
-    }
 }

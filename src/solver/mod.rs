@@ -4,13 +4,13 @@
 //! [`Model`](crate::model::Model) and a [`FitSummary`].
 //!
 //! Open `fit.rs` first. It resolves the options (`hyperparameters`) and the starting values (`gibbs_init`), then runs the
-//! `driver`: one loop over epochs for every algorithm. `algorithm` is the interface that an algorithm implements,
-//! `algorithm_factory` chooses one: `sgd::blocked`, `sgd::hogwild`, `rowwise` (`als` and `gibbs`), `sals`, `cmtf_opt` or
-//! `tucker_als`. All of them work on
-//! `data`, a copy of the entries after `standardization`. `tune` searches for options with many fits; `fold_in` adds rows to
+//! `driver`: one loop over epochs for every algorithm. `algorithm` and `algorithm_definition` are the interface that an
+//! algorithm implements, `algorithm_factory` chooses one: `sgd::blocked`, `sgd::hogwild`, `rowwise` (`als` and `gibbs`), `sals`,
+//! `cmtf_opt` or `tucker_als`. All of them work on `data`, a copy of the entries after `standardization`. `tune` searches for options with many fits; `fold_in` adds rows to
 //! a fitted model.
 
 mod algorithm;
+mod algorithm_definition;
 mod algorithm_factory;
 mod bias_entries;
 mod bias_update;
@@ -26,6 +26,7 @@ mod entries;
 mod entry_layout;
 mod evaluation_entries;
 mod fit;
+mod fit_sizes;
 mod fold_in;
 mod full_matrix;
 mod full_matrix_update;
@@ -41,6 +42,7 @@ mod input;
 mod loss;
 #[cfg(test)]
 mod loss_tests;
+mod memory_check;
 mod observer;
 mod outliers;
 mod reparametrization;
@@ -55,9 +57,10 @@ mod stream_ids;
 mod tucker_als;
 pub mod tune;
 
+pub use algorithm_factory::{flops_per_entry, further_bytes};
 pub use biases::{BiasOptions, fit_biases};
-pub use default_rank::{TUCKER_RANK, likely_rank};
 pub use fit::fit;
+pub use fit_sizes::{FitSizes, MatrixSize, ModeSize};
 pub use fold_in::{FoldIn, FoldMatrix, FoldSummary, fold_in};
 pub use initial_sample::MAX_SAMPLE_ENTRIES;
 pub use input::{FitInput, FitSummary};

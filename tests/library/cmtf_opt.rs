@@ -6,6 +6,7 @@ use crate::common::planted::{
 };
 use crate::common::random_problem::RandomTensor;
 use crate::common::{Scratch, kernel_choice};
+use s3cmtf::Error;
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
 use s3cmtf::model::Model;
@@ -361,4 +362,36 @@ fn what_the_method_lacks_is_refused() {
     let als = fit_planted(&data, &o, false).0;
     o.unobserved = Unobserved::Unknown;
     assert!(parameter_bits(&als) == parameter_bits(&fit_planted(&data, &o, false).0));
+}
+
+#[test]
+fn a_fit_that_needs_too_much_memory_is_refused() {
+    let dims = [4_000_000_000, 20, 10];
+    let index = |step: u32, size: u32| -> Vec<u32> { (0..40).map(|k| k * step % size).collect() };
+    let (rows, columns) = (index(99_999_999, u32::MAX), [index(1, 20), index(1, 10)]);
+    let ones = [1.0; 40];
+    let indices = [&rows[..], &columns[0], &columns[1]];
+    let tensor = CooView::new("t", &dims, &indices, Values::F32(&ones)).unwrap();
+    let (matrix_rows, matrix_columns) = (index(1, 40), index(1, 4));
+    let indices = [&matrix_rows[..], &matrix_columns];
+    let matrix = CooView::new("m", &[dims[0], 4], &indices, Values::F32(&ones)).unwrap();
+    let builder = Problem::builder(tensor);
+    let builder = builder.matrix(0, matrix, 1.0, MatrixKind::Observed);
+    let problem = builder.build(&()).unwrap();
+    let run = |unobserved| {
+        let mut o = options(5, unobserved);
+        o.epochs = 2;
+        fit(&problem, &o, &FitInput::default(), &mut (), &())
+    };
+    // Rows that do not occur need none.
+    assert!(run(Unobserved::Unknown).unwrap().1.train_rmse.is_finite());
+    // All rows of a full matrix occur.
+    let error = run(Unobserved::Zeros).err().unwrap();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Io { .. }), "{text}");
+    assert!(
+        text.contains("cmtf-opt needs about 1.2 TB of memory"),
+        "{text}"
+    );
+    assert!(text.contains("mode 1 (4000000000 rows)"), "{text}");
 }

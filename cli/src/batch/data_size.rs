@@ -17,8 +17,10 @@ const INDICES_PER_PAGE: u64 = 512;
 /// Upper bounds of the size of a data file.
 pub(super) struct DataSize {
     pub entries: u64,
-    /// The number of rows of each mode.
+    /// The number of rows of each mode that occur.
     pub rows: Vec<u64>,
+    /// The size of each mode.
+    pub dims: Vec<u64>,
     /// The number of pages of the [`RowMap`](s3cmtf::format::RowMap)s of all modes.
     pub pages: u64,
 }
@@ -34,6 +36,7 @@ impl DataSize {
             return Ok(DataSize {
                 entries,
                 rows: header.dims.iter().map(|&d| d.min(entries)).collect(),
+                dims: header.dims.clone(),
                 pages: pages.sum(),
             });
         }
@@ -67,14 +70,16 @@ impl DataSize {
         let entries = ((lines as f64 * ratio) as u64).max(1);
         // A column of whole values is counted as a mode too.
         let numeric = columns.iter().filter(|c| c.numbers >= c.other_fields);
-        let mut rows: Vec<u64> = numeric.map(|c| c.rows(ratio).min(entries)).collect();
+        let mut dims: Vec<u64> = numeric.map(|c| c.rows(ratio)).collect();
         // The number of distinct names is unknown: assume one per entry. The last column is the value.
-        let named = columns.len().saturating_sub(1 + rows.len());
-        rows.extend(vec![entries; named.max(2usize.saturating_sub(rows.len()))]);
+        let named = columns.len().saturating_sub(1 + dims.len());
+        dims.extend(vec![entries; named.max(2usize.saturating_sub(dims.len()))]);
+        let rows: Vec<u64> = dims.iter().map(|&d| d.min(entries)).collect();
         let pages = rows.iter().map(|r| r.div_ceil(INDICES_PER_PAGE)).sum();
         DataSize {
             entries,
             rows,
+            dims,
             pages,
         }
     }

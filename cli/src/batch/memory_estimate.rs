@@ -6,10 +6,10 @@
 
 use std::fs;
 
-use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
+use s3cmtf::options::{Initialization, Options};
 use s3cmtf::problem::MatrixKind;
 use s3cmtf::simd::padded_len;
-use s3cmtf::solver::{MAX_SAMPLE_ENTRIES, TUCKER_RANK, likely_rank};
+use s3cmtf::solver::{FitSizes, MAX_SAMPLE_ENTRIES, MatrixSize, further_bytes};
 use s3cmtf::{Error, Result};
 
 use super::data_size::DataSize;
@@ -29,17 +29,9 @@ const CHUNK_ENTRIES: u64 = 1 << 17;
 /// (`solver::rowwise::posterior_samples`); and one in reserve for temporary copies.
 const FIT_COPIES: u64 = 6;
 
-/// The number of further vectors of all parameters, without padding, that `cmtf-opt` keeps: ten changes of parameters and of the
-/// gradient, two gradients, the direction and the start of an epoch (`solver::cmtf_opt`).
-const CMTF_OPT_VECTORS: u64 = 24;
-
 /// The further copies of a fit that is initialized by Gibbs sampling (`solver::gibbs_init`): the model of the chain, its
 /// `last_good` if there is a time limit, the conditional means, and one in reserve.
 const GIBBS_INIT_COPIES: u64 = 4;
-
-/// Most bytes that `tucker-als` needs for the unfolded tensor, and for partial sums (`solver::tucker_als`).
-const MAX_UNFOLDED_BYTES: u64 = 1 << 28;
-const MAX_PRODUCT_BYTES: u64 = 1 << 27;
 
 /// Bytes of a page of a [`RowMap`](s3cmtf::format::RowMap), with its entry in the page table.
 const PAGE_BYTES: u64 = 84;
@@ -72,7 +64,6 @@ impl ByteSum {
 }
 
 fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
-    let is_gibbs = options.algorithm == Algorithm::Gibbs;
     let is_rowwise = options.algorithm.is_rowwise();
     let has_gibbs_init = !is_rowwise
         && (options.start == Initialization::Gibbs
@@ -81,7 +72,8 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
     let copies = FIT_COPIES + if has_gibbs_init { GIBBS_INIT_COPIES } else { 0 };
     let has_weights = u64::from(task.weights.is_some());
     let tensor = DataSize::of_file(&task.tensor)?;
-    let mut rows = tensor.rows.clone();
+    let mut sizes = FitSizes::new(tensor.entries, &tensor.rows, options);
+    sizes.is_weighted = task.weights.is_some();
     let mut total = ByteSum::default();
     // The indices of an entry, its value and its weight.
     let entry_bytes = |order: u64| 4 * (order + 1 + has_weights);
@@ -104,10 +96,6 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
     };
     total.add(tensor.entries, block_bytes(tensor.order()));
     total.add(csr_entries(tensor.entries), csr_bytes(tensor.order()));
-    if options.algorithm == Algorithm::Sals {
-        // The residuals of each list.
-        total.add(tensor.entries, 4 * tensor.order());
-    }
     total.add(tensor.pages, PAGE_BYTES);
     total.add(
         options.threads,
@@ -118,7 +106,6 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
         // Sorted into blocks as well, without weights.
         total.add(size.entries, 2 * 4 * (size.order() + 1));
     }
-    let mut column_counts = Vec::new();
     for matrix in &task.matrices {
         let size = DataSize::of_file(&matrix.file)?;
         let entries = match matrix.kind {
@@ -130,72 +117,38 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
             total.add(entries, csr_bytes(2));
         }
         total.add(size.pages, PAGE_BYTES);
-        if let Some(of_mode) = rows.get_mut(matrix.mode) {
-            *of_mode = of_mode.saturating_add(size.rows[0]);
+        let is_full = match matrix.kind {
+            MatrixKind::Full => true,
+            MatrixKind::Observed | MatrixKind::Auto => options.is_zero_filled(),
+            _ => false,
+        };
+        if let Some(mode) = sizes.modes.get_mut(matrix.mode) {
+            let occurring = mode.rows.saturating_add(size.rows[0]);
+            mode.rows = match is_full {
+                // All rows of the mode occur.
+                true => occurring.max(tensor.dims[matrix.mode]).max(size.dims[0]),
+                false => occurring,
+            };
         }
-        if !matrix.kind.is_graph() {
-            column_counts.push((matrix.mode, size.rows[1]));
-        }
+        sizes.matrices.push(MatrixSize {
+            mode: matrix.mode,
+            columns: match matrix.kind.is_graph() {
+                true => 0,
+                false if is_full => size.dims[1],
+                false => size.rows[1],
+            },
+            entries,
+        });
     }
-    let rank_of = |mode: usize| match options.rank.as_slice() {
-        [] if options.model == ModelKind::Tucker => TUCKER_RANK,
-        [] => likely_rank(tensor.entries, &tensor.rows, options.algorithm),
-        [one] => *one,
-        list => list.get(mode).copied().unwrap_or(1),
-    };
-    let row_counts = rows.iter().copied().enumerate().chain(column_counts);
-    // The bytes of all posterior samples, and of those of the largest mode.
-    let (mut samples, mut largest) = (0u64, 0u64);
-    for (mode, count) in row_counts {
+    for (count, rank) in sizes.factors() {
         // The values and the bias of a row; its counts in problem and model, the sums of its weights, and two penalties.
-        let row = 4 * padded_len(rank_of(mode)) as u64 + 4;
+        let row = 4 * padded_len(rank) as u64 + 4;
         let per_row = 2 * 8 + has_weights * 2 * 8 + 2 * 4;
         total.add(count, (copies * row).saturating_add(per_row));
-        if options.algorithm == Algorithm::CmtfOpt {
-            total.add(count, CMTF_OPT_VECTORS * 4 * rank_of(mode) as u64);
-        }
-        if is_gibbs {
-            // 16-bit values and a scale (`model::QuantizedRows`).
-            let sample = 2 * (rank_of(mode) as u64 + 1) + 4;
-            let all = count.saturating_mul(options.samples.saturating_mul(sample));
-            samples = samples.saturating_add(all);
-            largest = largest.max(all);
-        }
-    }
-    // One mode also has its conditional means.
-    samples = samples.saturating_add(largest);
-    let is_cp = options.model == ModelKind::Cp
-        || (options.model == ModelKind::Auto && options.rank.is_empty());
-    // The last mode of the core is padded (`CoreShape::core_len`).
-    let last = rows.len().saturating_sub(1);
-    let padded_rank = padded_len(rank_of(last)) as u64;
-    let core = if is_cp {
-        padded_rank
-    } else {
-        (0..last).fold(padded_rank, |size, mode| {
-            size.saturating_mul(rank_of(mode) as u64)
-        })
-    };
-    if options.algorithm == Algorithm::TuckerAls {
-        // The unfolded tensor times the factors, partial sums of products with it, and the vectors of eigenproblems
-        // (`solver::tucker_als`).
-        let update = |(mode, &count): (usize, &u64)| {
-            let rank = rank_of(mode) as u64;
-            let width = core / rank;
-            let unfolded = count.saturating_mul(8 * width).min(MAX_UNFOLDED_BYTES);
-            let sums = width.saturating_mul(64 * 8 * width).min(MAX_PRODUCT_BYTES);
-            let vectors = count.saturating_mul(9 * 8 * rank);
-            unfolded.saturating_add(sums).saturating_add(vectors)
-        };
-        total.add(rows.iter().enumerate().map(update).max().unwrap_or(0), 1);
     }
     // Each thread has a replica of the core, its gradient, and buffers of the batch kernels.
+    let core = sizes.core_elements() as u64;
     total.add(core, 4 * (copies + 4 * options.threads));
-    if is_gibbs {
-        samples = samples.saturating_add(core.saturating_mul(4 * options.samples));
-    }
-    // A model is written from a copy of all samples, made mode by mode. By then the training data are freed (unless it is a
-    // checkpoint), but the allocator may not have returned them to the system.
-    let write_buffer = samples.saturating_add(largest);
-    Ok(total.0.saturating_add(samples).saturating_add(write_buffer))
+    total.add(further_bytes(options, &sizes) as u64, 1);
+    Ok(total.0)
 }

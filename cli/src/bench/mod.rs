@@ -1,26 +1,25 @@
 //! `s3cmtf bench` measures the speed of fits. Arguments come in; a table or JSON objects go out.
 //!
 //! This file runs the measurements in turn. `variant` lists the combinations that are measured, `data` opens or generates
-//! the tensor, `measure` times fits, `flops` counts operations and measures the peak of the machine, `results` derives and
-//! prints the figures.
+//! the tensor, `measure` times fits, `peak` measures the peak of the machine, `results` derives and prints the figures.
 
 mod arguments;
 mod data;
-mod flops;
 mod measure;
+mod peak;
 mod results;
 mod variant;
 
 use s3cmtf::format::CooFile;
 use s3cmtf::options::Algorithm;
 use s3cmtf::problem::Problem;
-use s3cmtf::solver::FitInput;
+use s3cmtf::solver::{FitInput, flops_per_entry};
 use s3cmtf::{Error, Monitor, Result};
 
 pub(crate) use arguments::Arguments;
 use data::{BenchData, EntrySample};
-use flops::{Peak, flops_per_entry, measure_peak};
 use measure::{measure_fit, measure_independent_fits, total_entries_per_second};
+use peak::{Peak, measure_peak};
 use results::Results;
 use variant::variants;
 
@@ -46,7 +45,9 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let tensor = data.train.view();
     let problem = Problem::builder(tensor.clone()).build(progress)?;
     let ranks = vec![a.rank as usize; tensor.order()];
-    let naive_flops = flops_per_entry(&variants[0].options, Algorithm::Naive, &ranks);
+    let mut naive = variants[0].options.clone();
+    naive.algorithm = Algorithm::Naive;
+    let naive_flops = flops_per_entry(&naive, &ranks);
     let sample_size = ((SAMPLE_FLOPS / naive_flops) as usize).clamp(MIN_SAMPLE, MAX_SAMPLE);
     let sample = EntrySample::new(&tensor, sample_size);
     let sample_view = sample.view(&tensor)?;

@@ -1,9 +1,10 @@
 //! The results of `bench`: derived figures, the table and the JSON objects.
 
 use s3cmtf::options::Algorithm;
+use s3cmtf::solver::flops_per_entry;
 use serde_json::{Value, json};
 
-use super::flops::{Peak, flops_per_entry};
+use super::peak::Peak;
 use super::variant::Variant;
 use crate::output::{Output, format_count, format_integer};
 
@@ -68,8 +69,7 @@ impl Results {
             headings.collect::<String>()
         ));
         for v in &self.variants {
-            let flops =
-                v.entries_per_second * flops_per_entry(&v.options, v.options.algorithm, &v.ranks);
+            let flops = v.entries_per_second * flops_per_entry(&v.options, &v.ranks);
             let efficiency = self.efficiency(v);
             let ratios = baselines.iter().map(|&(baseline, _)| {
                 let ratio = self.ratio_to(baseline, v);

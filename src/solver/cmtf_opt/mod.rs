@@ -24,10 +24,11 @@
 //! gradient per trial. If no step lowers f, the epoch leaves the model as it is. Inner products, sums and the line search are
 //! in `f64`; they are independent of the thread count. A resumed fit starts with an empty L-BFGS history.
 //!
-//! Open `solver` first: it runs an epoch. `setup` prepares it and refuses what the method does not have, `objective` computes f
+//! Open `solver` first: it runs an epoch. `definition` is what the driver knows before, `setup` prepares the solver and refuses what the method does not have, `objective` computes f
 //! and its gradient with one `row_pass` per mode and matrix, `parameter_vector` holds vectors of the parameters' shape, `lbfgs`
 //! the history and the direction, `line_search` is the search along it.
 
+mod definition;
 mod grouped_entries;
 mod lbfgs;
 mod line_search;
@@ -39,5 +40,4 @@ mod solver;
 #[cfg(test)]
 mod tests;
 
-pub(super) use setup::check_support;
-pub(super) use solver::CmtfOptSolver;
+pub(super) use definition::CmtfOpt;

@@ -20,7 +20,7 @@ use crate::solver::rowwise::{absorb_diagonal_core, group_by_modes};
 use crate::try_alloc::{try_collect, try_to_vec};
 
 /// Refuses problems and options that CMTF-OPT does not have.
-pub(in crate::solver) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
+pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
     let refuse = |why: &str| Err(Error::argument(why));
     if let Some(graph) = problem.matrices().iter().find(|m| m.kind.is_graph()) {
         return Err(Error::argument(format!(

@@ -11,7 +11,7 @@ use crate::model::{Model, ParameterSnapshot};
 use crate::options::{self, Initialization, Options};
 use crate::problem::Problem;
 use crate::solver::algorithm::{Algorithm, FitContext, InitialState, Origin, Purpose};
-use crate::solver::algorithm_factory::{AlgorithmPlan, kernel_level};
+use crate::solver::algorithm_factory::{self, kernel_level};
 use crate::solver::data::{Data, DataConfig};
 use crate::solver::entries::Entries;
 use crate::solver::evaluation_entries::{given_entries, held_out_entries};
@@ -85,7 +85,7 @@ impl<'a> Fit<'a> {
             standardization.estimate_bias_damping(problem, &options, &pool)?;
         }
         let (mut model, lowered_ranks) = Model::zeros(problem, &options)?;
-        let plan = AlgorithmPlan::new(problem, &model.shape, &options);
+        let plan = algorithm_factory::plan(problem, &model.shape, &options);
         standardization.store(&mut model)?;
         let config = DataConfig {
             seed: options.seed,
@@ -98,14 +98,7 @@ impl<'a> Fit<'a> {
             standardization: &standardization,
             holdout,
         };
-        let data = Data::new(
-            problem,
-            &model.shape,
-            config,
-            &plan.layout(),
-            &pool,
-            monitor,
-        )?;
+        let data = Data::new(problem, &model.shape, config, &plan.layout, &pool, monitor)?;
         let mut context = FitContext {
             options,
             data,
@@ -219,7 +212,7 @@ impl<'a> Fit<'a> {
             test: test.as_ref(),
             validation: validation.as_ref(),
         };
-        let algorithm = plan.create(&mut model, &context, &initial_state)?;
+        let algorithm = algorithm_factory::create(plan, &mut model, &context, &initial_state)?;
         if algorithm.has_own_entries() {
             context.data.release_entries();
             let evaluated = test.iter_mut().chain(&mut validation);

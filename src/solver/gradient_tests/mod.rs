@@ -10,7 +10,7 @@ mod random_entries;
 mod reference_sgd;
 
 use super::algorithm::{Algorithm, EpochRequest, FitContext, InitialState, Origin, Purpose};
-use super::algorithm_factory::AlgorithmPlan;
+use super::algorithm_factory;
 use super::data::{Data, DataConfig};
 use super::initialization;
 use super::row_penalty::RowPenalty;
@@ -33,7 +33,7 @@ impl Fixture {
     fn new(problem: &Problem<'_>, options: &Options, level: Level) -> Fixture {
         let pool = ThreadPool::new(1, false, 0);
         let (mut model, _) = Model::zeros(problem, options).unwrap();
-        let plan = AlgorithmPlan::new(problem, &model.shape, options);
+        let plan = algorithm_factory::plan(problem, &model.shape, options);
         let standardization = Standardization::new(problem, options, &pool).unwrap();
         let config = DataConfig {
             seed: options.seed,
@@ -46,7 +46,7 @@ impl Fixture {
             standardization: &standardization,
             holdout: None,
         };
-        let data = Data::new(problem, &model.shape, config, &plan.layout(), &pool, &()).unwrap();
+        let data = Data::new(problem, &model.shape, config, &plan.layout, &pool, &()).unwrap();
         let modes = initialization::two_largest_modes(problem);
         initialization::fill(&mut model, problem, &data, options, modes, &pool).unwrap();
         let context = FitContext {
@@ -63,7 +63,7 @@ impl Fixture {
             test: None,
             validation: None,
         };
-        let algorithm = plan.create(&mut model, &context, &state).unwrap();
+        let algorithm = algorithm_factory::create(plan, &mut model, &context, &state).unwrap();
         Fixture {
             model,
             context,

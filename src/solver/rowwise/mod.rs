@@ -7,7 +7,7 @@
 //! In go the data, options and a model; every call of [`RowwiseSolver::sweep`] updates the model, and `gibbs` adds
 //! posterior samples to it. Open `sweep` first: it goes through modes, matrix columns and core.
 //!
-//! - `algorithm`, `solver`, `setup`, `posterior_samples`: the interface to the driver.
+//! - `definition`, `algorithm`, `solver`, `setup`, `posterior_samples`: the interface to the driver.
 //! - `problem`, `state`: the inputs of a sweep, and its state besides the model.
 //! - `row_update`: the conditional distribution of a row; `data_term`, `row_tasks`, `row_solve`, `residuals`, `graph`: its parts.
 //! - `core_update`, `core_sums`, `core_layout`: the full core.
@@ -29,6 +29,7 @@ mod core_sums;
 mod core_update;
 mod data_term;
 mod default_priors;
+mod definition;
 mod distributions;
 mod gaussian_prior;
 mod graph;
@@ -63,6 +64,7 @@ mod update;
 mod value_scaling;
 
 pub(super) use cold_start::{ColdStartSettings, cold_start_weight, solve_cold_start_rows};
+pub(super) use definition::{Als, Gibbs};
 pub(super) use new_rows::{
     FixedMatrix, FixedModel, FoldInStream, ModeRows, NewRowEntries, NewRows, RowPenalties,
 };
@@ -72,4 +74,3 @@ pub(super) use probit::Probit;
 pub(super) use problem::group_by_modes;
 pub(super) use row_tasks::{RowTask, RowTasks};
 pub(super) use setup::absorb_diagonal_core;
-pub(super) use solver::RowwiseSolver;

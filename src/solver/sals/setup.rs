@@ -13,7 +13,7 @@ use crate::sort::stable_sort_by_key;
 use crate::try_alloc::{try_to_vec, try_zeroed};
 
 /// Refuses problems with matrices and options that SALS-single does not have.
-pub(in crate::solver) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
+pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
     let refuse = |why: &str| Err(Error::argument(why));
     if !problem.matrices().is_empty() {
         return refuse(

@@ -22,13 +22,15 @@
 //!
 //! W is the memory bottleneck of the method. As in Tucker-MET (T. Kolda and J. Sun, "Scalable tensor decompositions for
 //! multi-aspect data mining", 2008) it exists as a whole only if it is small; otherwise a few of its rows exist at a time and
-//! are computed again for each product. Singular vectors come from an eigenproblem of the smaller of the two sizes of M. Before
-//! anything is allocated, `memory` compares what the fit needs with what is available, and refuses it if that is less.
+//! are computed again for each product. Singular vectors come from an eigenproblem of the smaller of the two sizes of M. A fit
+//! that needs more memory than is available is refused before anything is allocated.
 //!
-//! Open `solver` first: it runs an epoch. `setup` prepares it and refuses what the method does not have, `mode_entries` are
-//! the entries by row, `unfolded_rows` computes W, `unfolding` products with M, `factor_update` the singular vectors, `dense` has the conversions and orthonormalization they need,
-//! `projection` the core, `objective` the loss.
+//! Open `solver` first: it runs an epoch. `definition` is what the driver knows before, with `memory`; `setup` prepares the
+//! solver and refuses what the method does not have, `mode_entries` are the entries by row, `unfolded_rows` computes W,
+//! `unfolding` products with M, `factor_update` the singular vectors, `dense` has the conversions and orthonormalization they
+//! need, `projection` the core, `objective` the loss.
 
+mod definition;
 mod dense;
 mod factor_update;
 mod memory;
@@ -40,6 +42,4 @@ mod solver;
 mod unfolded_rows;
 mod unfolding;
 
-pub(super) use memory::check_memory;
-pub(super) use setup::check_support;
-pub(super) use solver::TuckerAls;
+pub(super) use definition::TuckerAls;

@@ -2,7 +2,7 @@
 
 use super::mode_entries::{TuckerMode, ZeroFilledMatrix};
 use super::objective::sum_of_squares;
-use super::solver::TuckerAls;
+use super::solver::TuckerAlsSolver;
 
 use crate::error::{Error, Result};
 use crate::kernel::CooSlices;
@@ -17,7 +17,7 @@ use crate::solver::stream_ids;
 use crate::sort::stable_sort_by_key;
 
 /// Refuses problems and options that CMTF-Tucker-ALS does not have.
-pub(in crate::solver) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
+pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
     let refuse = |why: String| Err(Error::argument(why));
     if problem.tensor().is_weighted() {
         return refuse(format!(
@@ -61,13 +61,13 @@ pub(in crate::solver) fn check_support(problem: &Problem<'_>, options: &Options)
     Ok(())
 }
 
-impl TuckerAls {
+impl TuckerAlsSolver {
     /// Prepares the first epoch.
     pub(in crate::solver) fn new(
         model: &mut Model,
         context: &FitContext<'_>,
         initial: &InitialState<'_>,
-    ) -> Result<TuckerAls> {
+    ) -> Result<TuckerAlsSolver> {
         let FitContext {
             options,
             data,
@@ -103,7 +103,7 @@ impl TuckerAls {
         }
         let mut modes_by_size: Vec<usize> = (0..row_counts.len()).collect();
         stable_sort_by_key(&mut modes_by_size, &|&n| row_counts[n]);
-        let solver = TuckerAls {
+        let solver = TuckerAlsSolver {
             squares: sum_of_squares(&modes[0].csr),
             modes,
             modes_by_size,

@@ -14,7 +14,7 @@ use crate::solver::loss::SquaredErrors;
 use crate::solver::stream_ids;
 
 /// `tucker-als` on one problem.
-pub(in crate::solver) struct TuckerAls {
+pub(in crate::solver) struct TuckerAlsSolver {
     pub(super) modes: Vec<TuckerMode>,
     /// The modes in the order of their updates, by their number of rows.
     pub(super) modes_by_size: Vec<usize>,
@@ -23,7 +23,7 @@ pub(in crate::solver) struct TuckerAls {
     pub(super) seed: u64,
 }
 
-impl TuckerAls {
+impl TuckerAlsSolver {
     /// Returns the seed of random columns of mode `n`.
     fn basis_seed(&self, n: usize) -> u64 {
         hash_words(&[self.seed, stream_ids::BASIS, n as u64])
@@ -85,7 +85,7 @@ fn store_core(model: &mut Model, core: &[f64]) -> Result<()> {
     Ok(())
 }
 
-impl Algorithm for TuckerAls {
+impl Algorithm for TuckerAlsSolver {
     fn epoch(
         &mut self,
         model: &mut Model,

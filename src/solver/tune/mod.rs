@@ -65,7 +65,7 @@ pub fn tune(
         e => e,
     };
     let monitor = FitMonitor::new(&search_monitor, Clock::start(), 0.0);
-    check_memory(problem, options, None)?;
+    check_memory(problem, &problem.matrix_kinds(), options, None)?;
     let reduced = problem
         .with_matrices(&problem.matrix_kinds(), options, &monitor)
         .map_err(explain)?;

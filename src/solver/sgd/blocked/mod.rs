@@ -61,6 +61,7 @@ mod curvature;
 mod curvature_basis;
 mod curvature_interval;
 mod cut_search;
+mod definition;
 mod entry_sample;
 mod epoch;
 mod epoch_arguments;
@@ -79,5 +80,4 @@ mod strata;
 mod task_order;
 mod tree_reduce;
 
-pub(in crate::solver) use algorithm::BlockedSgd;
-pub(in crate::solver) use plan::BlockingPlan;
+pub(in crate::solver) use definition::Blocked;

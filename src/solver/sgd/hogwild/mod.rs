@@ -14,12 +14,13 @@
 //! Open `epoch.rs` first; `worker.rs` is one thread, `algorithm.rs` the interface to the driver.
 
 mod algorithm;
+mod definition;
 mod epoch;
 mod exchange_period;
 mod naive_kernel;
 mod segments;
 mod worker;
 
-pub(in crate::solver) use algorithm::HogwildSgd;
+pub(in crate::solver) use definition::{Naive, Opt};
 #[cfg(test)]
 pub(in crate::solver) use segments::visits;
