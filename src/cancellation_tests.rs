@@ -43,17 +43,6 @@ impl Entries {
     }
 }
 
-const ALGORITHMS: [Algorithm; 8] = [
-    Algorithm::Blocked,
-    Algorithm::Opt,
-    Algorithm::Naive,
-    Algorithm::Als,
-    Algorithm::Gibbs,
-    Algorithm::Sals,
-    Algorithm::CmtfOpt,
-    Algorithm::TuckerAls,
-];
-
 /// Returns the model with a full core, if the algorithm has one.
 fn largest_model(algorithm: Algorithm) -> ModelKind {
     algorithm.only_model().unwrap_or(ModelKind::Tucker)
@@ -95,7 +84,7 @@ const CORE_RANK: usize = 4;
 #[test]
 fn fits_of_a_large_core_poll_often() {
     entries_of_a_large_core().with_problem(|problem| {
-        for algorithm in ALGORITHMS {
+        for &algorithm in Algorithm::ALL {
             let options = options(algorithm, largest_model(algorithm), CORE_RANK);
             let what = format!("{algorithm:?}");
             polling(&what, || {
@@ -183,7 +172,7 @@ impl Monitor for CancelAt {
 fn a_fit_can_be_cancelled_at_any_poll() {
     let entries = Entries::random(3, 20, 600);
     entries.with_problem(|problem| {
-        for algorithm in ALGORITHMS {
+        for &algorithm in Algorithm::ALL {
             let mut options = options(algorithm, largest_model(algorithm), 3);
             options.subset_size = 2;
             (options.epochs, options.samples, options.threads) = (3, 2, 1);

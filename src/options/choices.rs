@@ -4,51 +4,6 @@ use super::value::{OptionKind, OptionValue};
 use crate::nearest_name::did_you_mean;
 use crate::simd::Level;
 
-/// The algorithm of a fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Algorithm {
-    /// S3CMTF-naive of the paper: lock-free SGD, gradients recomputed for every mode.
-    Naive,
-    /// S3CMTF-opt of the paper: lock-free SGD, intermediate results shared between modes.
-    Opt,
-    /// SGD on fiber batches in conflict-free blocks: reproducible for any number of threads, and much faster.
-    Blocked,
-    /// Alternating least squares, row by row.
-    Als,
-    /// Gibbs sampling, row by row; predictions are averaged over posterior samples.
-    Gibbs,
-    /// SALS-single (Shin, Sael and Kang, TKDE 2017): least squares for a block of columns of one row at a time, CP without
-    /// matrices.
-    Sals,
-    /// CMTF-OPT (Acar, Kolda and Dunlavy, 2011): all parameters at once by L-BFGS, CP.
-    CmtfOpt,
-    /// CMTF-Tucker-ALS (Ozcaglar, 2012): higher-order orthogonal iteration on the zero-filled tensor and matrices.
-    TuckerAls,
-}
-
-impl Algorithm {
-    /// Returns whether each row is updated from all its entries at once (`als`, `gibbs`, `sals`, `cmtf-opt`, `tucker-als`),
-    /// instead of by SGD.
-    pub fn is_rowwise(self) -> bool {
-        !matches!(self, Algorithm::Blocked | Algorithm::Opt | Algorithm::Naive)
-    }
-
-    /// Returns whether factors are orthonormal at all times, which leaves nothing to penalize. Fits then start from random
-    /// orthonormal factors.
-    pub(crate) fn has_orthonormal_factors(self) -> bool {
-        self == Algorithm::TuckerAls
-    }
-
-    /// Returns the only kind of model that the algorithm fits; `None` if it fits all.
-    pub fn only_model(self) -> Option<ModelKind> {
-        match self {
-            Algorithm::Sals | Algorithm::CmtfOpt => Some(ModelKind::Cp),
-            Algorithm::TuckerAls => Some(ModelKind::Tucker),
-            _ => None,
-        }
-    }
-}
-
 /// The core of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelKind {
@@ -162,7 +117,7 @@ impl KernelChoice {
 }
 
 /// Returns the reason why `text` is none of `words`.
-fn unknown_word(text: &str, words: &[&str]) -> String {
+pub(super) fn unknown_word(text: &str, words: &[&str]) -> String {
     let suggestion = did_you_mean(text, words.iter().copied());
     format!("it must be one of {}{suggestion}", words.join(", "))
 }
@@ -196,7 +151,8 @@ macro_rules! choices {
     };
 }
 
-choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs", Sals = "sals", CmtfOpt = "cmtf-opt", TuckerAls = "tucker-als");
+pub(super) use choices;
+
 choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
 choices!(Initialization, INITIALIZATIONS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Paper = "paper", Normal = "normal");

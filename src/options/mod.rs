@@ -3,8 +3,8 @@
 //! Enters: values by name, as lines of text or as fields. Leaves: [`Options`]. The command line, the C interface and the
 //! bindings are all made from [`OPTION_TABLE`].
 //!
-//! Open `table` first: its macro call lists every option and defines the struct. `choices` has the enums of options that
-//! take one of several words, `value` parses and prints values, `presets` has the named sets of options.
+//! Open `table` first: its macro call lists every option and defines the struct. `algorithms` is the table of algorithms with
+//! their properties, `choices` has the enums of other options that take one of several words, `value` parses and prints values, `presets` has the named sets of options.
 //!
 //! To add an option, append a row to `table`, at its end: the random streams of a search are numbered by position in the
 //! table (`stream_number` in `solver/tune/trial_sampler.rs`). Then decide on its membership in four lists:
@@ -14,14 +14,16 @@
 //! - `NOT_SEARCHED` (`solver/tune/space.rs`): it is the same for all trials of a search.
 //! - `NOT_SAVED` (`solver/tune/trial.rs`): it does not affect the model, so a search does not save it.
 
+mod algorithms;
 mod choices;
 mod presets;
 mod table;
 mod value;
 
+pub use algorithms::Algorithm;
 pub use choices::{
-    Algorithm, Initialization, KernelChoice, LearningRateSchedule, LikelihoodChoice, ModelKind,
-    Penalty, PenaltyScaling, Unobserved,
+    Initialization, KernelChoice, LearningRateSchedule, LikelihoodChoice, ModelKind, Penalty,
+    PenaltyScaling, Unobserved,
 };
 pub use presets::PRESETS;
 pub use table::{OPTION_TABLE, OptionInfo, Options};

@@ -1,9 +1,10 @@
 //! The table of options and the struct that holds their values.
 
+use super::algorithms::{ALGORITHMS, Algorithm, ZeroFilling};
 use super::choices::{
-    ALGORITHMS, Algorithm, INITIALIZATIONS, Initialization, KERNELS, KernelChoice, LIKELIHOODS,
-    LearningRateSchedule, LikelihoodChoice, MODELS, ModelKind, PENALTIES, PENALTY_SCALINGS,
-    Penalty, PenaltyScaling, SCHEDULES, UNOBSERVED, Unobserved,
+    INITIALIZATIONS, Initialization, KERNELS, KernelChoice, LIKELIHOODS, LearningRateSchedule,
+    LikelihoodChoice, MODELS, ModelKind, PENALTIES, PENALTY_SCALINGS, Penalty, PenaltyScaling,
+    SCHEDULES, UNOBSERVED, Unobserved,
 };
 use super::value::{OptionKind, OptionValue};
 use crate::error::{Error, Result};
@@ -21,78 +22,37 @@ pub struct OptionInfo {
     pub kind: OptionKind,
     /// Default value, in the form that [`Options::set`] takes.
     pub default: &'static str,
-    /// Algorithms that use it. The others ignore it, or refuse a value that they do not support.
-    pub algorithms: &'static [Algorithm],
     /// Help text.
     pub help: &'static str,
+    is_used_by: UsedBy,
 }
 
-/// All algorithms.
-const ALL: &[Algorithm] = &[
-    Algorithm::Blocked,
-    Algorithm::Opt,
-    Algorithm::Naive,
-    Algorithm::Als,
-    Algorithm::Gibbs,
-    Algorithm::Sals,
-    Algorithm::CmtfOpt,
-    Algorithm::TuckerAls,
-];
-/// The algorithms that repeat epochs until the last one, and return a single model.
-const NOT_GIBBS: &[Algorithm] = &[
-    Algorithm::Blocked,
-    Algorithm::Opt,
-    Algorithm::Naive,
-    Algorithm::Als,
-    Algorithm::Sals,
-    Algorithm::CmtfOpt,
-    Algorithm::TuckerAls,
-];
-/// The algorithms with biases.
-const BIASED: &[Algorithm] = &[
-    Algorithm::Blocked,
-    Algorithm::Opt,
-    Algorithm::Naive,
-    Algorithm::Als,
-    Algorithm::Gibbs,
-    Algorithm::Sals,
-    Algorithm::CmtfOpt,
-];
-/// The algorithms with a learning rate.
-const SGD: &[Algorithm] = &[Algorithm::Blocked, Algorithm::Opt, Algorithm::Naive];
-/// The algorithms that minimize squared errors on the entries, with penalties.
-const PENALIZED: &[Algorithm] = &[
-    Algorithm::Blocked,
-    Algorithm::Opt,
-    Algorithm::Naive,
-    Algorithm::Als,
-    Algorithm::Sals,
-    Algorithm::CmtfOpt,
-];
-/// The algorithms that minimize the objective of every model.
-const SGD_AND_ALS: &[Algorithm] = &[
-    Algorithm::Blocked,
-    Algorithm::Opt,
-    Algorithm::Naive,
-    Algorithm::Als,
-];
-/// The algorithms with coupled matrices.
-const COUPLED: &[Algorithm] = &[
-    Algorithm::Blocked,
-    Algorithm::Opt,
-    Algorithm::Naive,
-    Algorithm::Als,
-    Algorithm::Gibbs,
-    Algorithm::CmtfOpt,
-    Algorithm::TuckerAls,
-];
-const SALS: &[Algorithm] = &[Algorithm::Sals];
-const CMTF_OPT: &[Algorithm] = &[Algorithm::CmtfOpt];
-const GIBBS: &[Algorithm] = &[Algorithm::Gibbs];
+impl OptionInfo {
+    /// Returns the algorithms that use the option. The others ignore it, or refuse a value that they do not support.
+    pub fn algorithms(&self) -> impl Iterator<Item = Algorithm> {
+        let is_used_by = self.is_used_by;
+        let all = Algorithm::ALL.iter().copied();
+        all.filter(move |algorithm| is_used_by(*algorithm))
+    }
+}
 
-/// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, algorithms, help;`.
+/// Which algorithms use an option.
+type UsedBy = fn(Algorithm) -> bool;
+
+const ALL: UsedBy = |_| true;
+const SINGLE_MODEL: UsedBy = |a| a.properties().has_single_model;
+const BIASED: UsedBy = |a| a.properties().has_biases;
+const SGD: UsedBy = |a| a.properties().has_learning_rate;
+const PENALIZED: UsedBy = |a| a.properties().has_penalties;
+const CONSTRAINED: UsedBy = |a| a.properties().has_constraints;
+const COUPLED: UsedBy = |a| a.properties().has_matrices;
+const ZERO_FILLED_BY_OPTION: UsedBy = |a| a.properties().zero_filling == ZeroFilling::Optional;
+const SALS: UsedBy = |a| a == Algorithm::Sals;
+const GIBBS: UsedBy = |a| a == Algorithm::Gibbs;
+
+/// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, used by, help;`.
 macro_rules! options {
-    ($($name:ident: $type:ty, $kind:expr, $default:literal, $algorithms:expr, $help:literal;)+) => {
+    ($($name:ident: $type:ty, $kind:expr, $default:literal, $used_by:expr, $help:literal;)+) => {
         /// The values of all options of a fit. Set fields directly, or by name with [`Options::set`].
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
@@ -102,7 +62,7 @@ macro_rules! options {
 
         /// All options, in the order of the help.
         pub const OPTION_TABLE: &[OptionInfo] = &[
-            $(OptionInfo { name: stringify!($name), kind: $kind, default: $default, algorithms: $algorithms, help: $help },)+
+            $(OptionInfo { name: stringify!($name), kind: $kind, default: $default, help: $help, is_used_by: $used_by },)+
         ];
 
         impl Default for Options {
@@ -161,7 +121,7 @@ options! {
         "Core tensor: tucker, cp, or auto (cp if rank is auto)";
     rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL,
         "Rank of each mode, or one for all; auto: by data size";
-    epochs: u64, OptionKind::Integer(0, 1_000_000), "30", NOT_GIBBS,
+    epochs: u64, OptionKind::Integer(0, 1_000_000), "30", SINGLE_MODEL,
         "Maximum number of passes over the entries (not gibbs)";
     eta: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", SGD,
         "Initial learning rate of SGD";
@@ -187,9 +147,9 @@ options! {
         "Penalty norm: l2 (squares) or l1 (absolute values)";
     start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto", PENALIZED,
         "Initial factors: drawn (by a short Gibbs chain), identity, paper or normal; auto is drawn, or paper with nonneg";
-    nonneg: bool, OptionKind::Flag, "false", SGD_AND_ALS,
+    nonneg: bool, OptionKind::Flag, "false", CONSTRAINED,
         "Keep factors, core and columns non-negative; no mean, no biases";
-    orthogonal: bool, OptionKind::Flag, "true", SGD_AND_ALS,
+    orthogonal: bool, OptionKind::Flag, "true", CONSTRAINED,
         "Orthonormalize the factor columns after fitting (tucker)";
     clip: Option<bool>, OptionKind::Flag, "auto", ALL,
         "Clip predictions to the training range; auto: on bounded scales";
@@ -203,7 +163,7 @@ options! {
         "Stop at this relative change of the loss; 0: never";
     patience: u64, OptionKind::Integer(0, 1_000_000), "0", ALL,
         "Stop after N evaluations without improvement; 0: never";
-    valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0", NOT_GIBBS,
+    valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0", SINGLE_MODEL,
         "Fraction of entries to hold out for validation; 0: none";
     time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0", ALL,
         "Stop after this many seconds in all; 0: never";
@@ -223,7 +183,7 @@ options! {
         "Columns that sals updates together";
     inner_epochs: u64, OptionKind::Integer(1, 1000), "1", SALS,
         "Updates of each such subset of columns per epoch (sals)";
-    unobserved: Unobserved, OptionKind::Choice(UNOBSERVED), "unknown", CMTF_OPT,
+    unobserved: Unobserved, OptionKind::Choice(UNOBSERVED), "unknown", ZERO_FILLED_BY_OPTION,
         "Cells without an entry: unknown or zeros (cmtf-opt)";
 }
 
@@ -231,10 +191,10 @@ impl Options {
     /// Returns whether cells of the tensor and of observed matrices without an entry are 0, instead of unknown. There are then
     /// neither mean nor biases, and predictions for rows without entries are 0.
     pub fn is_zero_filled(&self) -> bool {
-        match self.algorithm {
-            Algorithm::CmtfOpt => self.unobserved == Unobserved::Zeros,
-            Algorithm::TuckerAls => true,
-            _ => false,
+        match self.algorithm.properties().zero_filling {
+            ZeroFilling::Never => false,
+            ZeroFilling::Optional => self.unobserved == Unobserved::Zeros,
+            ZeroFilling::Always => true,
         }
     }
 

@@ -80,7 +80,7 @@ pub(super) fn resolve_options(
     if o.algorithm == Algorithm::Gibbs {
         return Ok(without_start(resolve_gibbs(problem, o, init)));
     }
-    if o.algorithm.has_orthonormal_factors() {
+    if o.algorithm.properties().has_orthonormal_factors {
         return Ok(without_start(resolve_orthonormal(problem, o, init)));
     }
     if o.start == Initialization::Auto {

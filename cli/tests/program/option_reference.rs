@@ -6,7 +6,9 @@
 
 use std::fs;
 
-use s3cmtf::options::{Algorithm, OPTION_TABLE, OptionInfo, OptionKind, Options, PRESETS};
+use s3cmtf::options::{
+    Algorithm, ModelKind, OPTION_TABLE, OptionInfo, OptionKind, Options, PRESETS,
+};
 
 use crate::common::{Scratch, workspace_root};
 use crate::runner::run;
@@ -129,27 +131,21 @@ const SGD: [Algorithm; 3] = [Algorithm::Blocked, Algorithm::Opt, Algorithm::Naiv
 
 /// Returns the algorithms that use an option, in words.
 fn algorithms(option: &OptionInfo) -> String {
-    let has_all_sgd = SGD.iter().all(|a| option.algorithms.contains(a));
+    let users: Vec<Algorithm> = option.algorithms().collect();
+    let has_all_sgd = SGD.iter().all(|a| users.contains(a));
     let mut words: Vec<String> = Vec::new();
     if has_all_sgd {
         words.push("SGD".into());
     }
-    for &algorithm in option.algorithms {
+    for &algorithm in &users {
         if !(has_all_sgd && SGD.contains(&algorithm)) {
-            words.push(format!("`{}`", algorithm_name(algorithm)));
+            words.push(format!("`{}`", algorithm.name()));
         }
     }
-    // Every algorithm has the first option, its name.
-    match option.algorithms.len() == OPTION_TABLE[0].algorithms.len() {
+    match users.len() == Algorithm::ALL.len() {
         true => "all".into(),
         false => words.join(", "),
     }
-}
-
-fn algorithm_name(algorithm: Algorithm) -> String {
-    let mut options = Options::default();
-    options.algorithm = algorithm;
-    options.get("algorithm").unwrap()
 }
 
 #[test]
@@ -223,40 +219,25 @@ fn algorithms_ignore_or_refuse_options_they_do_not_use() {
         ])
     };
     let error = |line: &serde_json::Value| line["summary"]["train_rmse"].clone();
-    for algorithm in [
-        "blocked",
-        "opt",
-        "naive",
-        "als",
-        "gibbs",
-        "sals",
-        "cmtf-opt",
-        "tucker-als",
-    ] {
-        let model = match algorithm {
-            "sals" | "cmtf-opt" => "cp",
-            _ => "tucker",
-        };
+    for &algorithm in Algorithm::ALL {
+        let model = algorithm.only_model().unwrap_or(ModelKind::Tucker).name();
+        let name = algorithm.name();
         let base = format!(
-            "algorithm={algorithm}\nthreads=1\nmodel={model}\nrank=2\nepochs=3\nsamples=3\nburn_in=1\n"
+            "algorithm={name}\nthreads=1\nmodel={model}\nrank=2\nepochs=3\nsamples=3\nburn_in=1\n"
         );
         let expected = error(fit(&base).ok().json().last().unwrap());
         for option in OPTION_TABLE {
-            let is_used = option
-                .algorithms
-                .iter()
-                .any(|&a| algorithm_name(a) == algorithm);
-            if is_used {
+            if option.algorithms().any(|a| a == algorithm) {
                 continue;
             }
             let other = OTHER_VALUES.iter().find(|(name, _)| *name == option.name);
-            let (name, value) = other.unwrap_or_else(|| panic!("a value of {}", option.name));
-            let ran = fit(&format!("{base}{name}={value}\n"));
+            let (option, value) = other.unwrap_or_else(|| panic!("a value of {}", option.name));
+            let ran = fit(&format!("{base}{option}={value}\n"));
             if ran.code == Some(0) {
                 let found = error(ran.json().last().unwrap());
-                assert_eq!(found, expected, "{algorithm} with {name}={value}");
+                assert_eq!(found, expected, "{name} with {option}={value}");
             } else {
-                assert!(ran.stderr.contains(algorithm), "{}", ran.stderr);
+                assert!(ran.stderr.contains(name), "{}", ran.stderr);
             }
         }
     }
