@@ -47,6 +47,7 @@ mod observer;
 mod outliers;
 mod reparametrization;
 mod resume;
+mod row_computation;
 mod row_penalty;
 mod row_sample;
 mod rowwise;

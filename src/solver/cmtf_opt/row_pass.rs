@@ -5,11 +5,10 @@ use std::ops::Range;
 use super::grouped_entries::GroupedEntries;
 use crate::error::Result;
 use crate::kernel::{BiasedRow, Partials, PartialsScratch, add_symmetric_product};
-use crate::parallel::{ThreadPool, lock_ignoring_poison};
+use crate::parallel::ThreadPool;
 use crate::progress::{StopFlag, count_operations};
 use crate::simd::padded_len;
-use crate::solver::rowwise::RowTask;
-use crate::trace::{self, SpanKind};
+use crate::solver::row_computation::{RowComputation, compute_rows};
 use crate::try_alloc::try_zeroed;
 
 /// The penalties of the rows of a block.
@@ -56,7 +55,7 @@ pub(super) struct PassSums {
 }
 
 /// Buffers of one thread.
-struct RowScratch {
+pub(super) struct RowScratch {
     partials: PartialsScratch,
     /// The sum of w e d over the entries of a row, padded.
     sums: Vec<f64>,
@@ -65,7 +64,7 @@ struct RowScratch {
 }
 
 /// The sums of the entries of part of a row.
-struct PartOfRow {
+pub(super) struct PartOfRow {
     sums: Vec<f64>,
     squares: f64,
 }
@@ -73,68 +72,11 @@ struct PartOfRow {
 impl RowPass<'_> {
     /// Adds the gradient of the term to `gradient`, whose rows are not padded.
     pub(super) fn run(&self, gradient: &mut [f32], pool: &ThreadPool<'_>) -> Result<PassSums> {
-        let _span = trace::span(SpanKind::Rows);
-        let (rank, width) = (self.partials.rank, padded_len(self.partials.rank));
-        let tasks = &self.entries.tasks;
-        let stop = pool.stop();
-        let scratch = || {
-            Ok(RowScratch {
-                partials: PartialsScratch::default(),
-                sums: try_zeroed(width, "row elements")?,
-                gradient: try_zeroed(width, "row elements")?,
-            })
-        };
-        let slots = tasks.row_slots(gradient, rank);
-        let run_task = |scratch: &mut RowScratch, t: usize| {
-            let mut total = PassSums::default();
-            match &tasks.tasks[t] {
-                RowTask::Rows(rows) => {
-                    let mut slot = lock_ignoring_poison(&slots[t]);
-                    for (row, to) in rows.clone().zip(slot.chunks_exact_mut(rank)) {
-                        if stop.requested() {
-                            break;
-                        }
-                        let entries = self.entries.csr.row_entries(row);
-                        let squares = self.sum_entries(row, entries, scratch, stop)?;
-                        self.finish_row(row, squares, scratch, to, &mut total);
-                    }
-                    Ok((total, None))
-                }
-                RowTask::PartOfRow {
-                    position, entries, ..
-                } => {
-                    let squares = self.sum_entries(*position, entries.clone(), scratch, stop)?;
-                    let sums = scratch.sums.clone();
-                    Ok((total, Some(PartOfRow { sums, squares })))
-                }
-            }
-        };
-        let results = pool.try_map(tasks.tasks.len(), scratch, run_task)?;
-        drop(slots);
+        let GroupedEntries { csr, tasks } = self.entries;
         let mut total = PassSums::default();
-        let mut scratch = scratch()?;
-        scratch.sums.fill(0.0);
-        let (mut squares, mut results) = (0.0, tasks.tasks.iter().zip(results).peekable());
-        while let Some((task, (sums, part))) = results.next() {
+        for sums in compute_rows(self, csr, tasks, gradient, self.partials.rank, pool)? {
             total.penalties += sums.penalties;
             total.entries += sums.entries;
-            let (RowTask::PartOfRow { position, .. }, Some(part)) = (task, part) else {
-                continue;
-            };
-            let elements = scratch.sums.iter_mut().zip(part.sums);
-            elements.for_each(|(sum, x)| *sum += x);
-            squares += part.squares;
-            // The parts of a long row follow each other.
-            let is_last = !matches!(
-                results.peek(),
-                Some((RowTask::PartOfRow { position: next, .. }, _)) if next == position
-            );
-            if is_last {
-                let to = &mut gradient[position * rank..(position + 1) * rank];
-                self.finish_row(*position, squares, &mut scratch, to, &mut total);
-                scratch.sums.fill(0.0);
-                squares = 0.0;
-            }
         }
         Ok(total)
     }
@@ -207,6 +149,68 @@ impl RowPass<'_> {
         }
         let elements = to.iter_mut().zip(&*gradient);
         elements.for_each(|(to, &g)| *to = g as f32);
+    }
+}
+
+impl RowComputation for RowPass<'_> {
+    type Element = f32;
+    type Scratch = RowScratch;
+    type Part = PartOfRow;
+    type Total = PassSums;
+
+    fn scratch(&self) -> Result<RowScratch> {
+        let width = padded_len(self.partials.rank);
+        Ok(RowScratch {
+            partials: PartialsScratch::default(),
+            sums: try_zeroed(width, "row elements")?,
+            gradient: try_zeroed(width, "row elements")?,
+        })
+    }
+
+    fn compute_row(
+        &self,
+        row: usize,
+        entries: Range<usize>,
+        scratch: &mut RowScratch,
+        stop: &StopFlag,
+        to: &mut [f32],
+        total: &mut PassSums,
+    ) -> Result<()> {
+        let squares = self.sum_entries(row, entries, scratch, stop)?;
+        self.finish_row(row, squares, scratch, to, total);
+        Ok(())
+    }
+
+    fn sum_part(
+        &self,
+        row: usize,
+        entries: Range<usize>,
+        scratch: &mut RowScratch,
+        stop: &StopFlag,
+    ) -> Result<PartOfRow> {
+        let squares = self.sum_entries(row, entries, scratch, stop)?;
+        Ok(PartOfRow {
+            sums: scratch.sums.clone(),
+            squares,
+        })
+    }
+
+    fn merge_parts(
+        &self,
+        row: usize,
+        parts: Vec<PartOfRow>,
+        scratch: &mut RowScratch,
+        to: &mut [f32],
+        total: &mut PassSums,
+    ) {
+        scratch.sums.fill(0.0);
+        let mut squares = 0.0;
+        for part in parts {
+            let elements = scratch.sums.iter_mut().zip(part.sums);
+            elements.for_each(|(sum, x)| *sum += x);
+            squares += part.squares;
+        }
+        self.finish_row(row, squares, scratch, to, total);
     }
 }
 

@@ -109,21 +109,21 @@ impl RowTasks {
         RowTasks { rows, tasks }
     }
 
-    /// Returns the rows, of `width` floats each, that each task of all rows writes: none for a part of a row.
-    pub(in crate::solver) fn row_slots<'r>(
+    /// Returns the results, of `width` elements for each of the rows, that each task writes: none for a part of a row.
+    pub(in crate::solver) fn row_slots<'r, E>(
         &self,
-        mut rows: &'r mut [f32],
+        mut results: &'r mut [E],
         width: usize,
-    ) -> Vec<Mutex<&'r mut [f32]>> {
+    ) -> Vec<Mutex<&'r mut [E]>> {
         let mut position = 0;
         let slot = |task: &RowTask| {
             let RowTask::Rows(range) = task else {
                 return Mutex::new(Default::default());
             };
             let skipped = (range.start - position) * width;
-            let (_, rest) = std::mem::take(&mut rows).split_at_mut(skipped);
+            let (_, rest) = std::mem::take(&mut results).split_at_mut(skipped);
             let (slot, rest) = rest.split_at_mut(range.len() * width);
-            (rows, position) = (rest, range.end);
+            (results, position) = (rest, range.end);
             Mutex::new(slot)
         };
         self.tasks.iter().map(slot).collect()

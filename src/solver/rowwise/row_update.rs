@@ -15,8 +15,6 @@
 //! `gibbs` samples u = P^-1 q + R^-1 z with P = R^T R and standard normal z, and has no ridge; `als` takes P^-1 q and has
 //! no prior. Rows of a mode are conditionally independent unless a graph joins them, so they are updated in parallel.
 
-use std::sync::Mutex;
-
 use super::data_term::DataTerm;
 use super::gaussian_prior::GaussianPrior;
 use super::graph::Adjacency;
@@ -201,7 +199,7 @@ pub(super) fn update_rows(
     let len = conditional.output_len();
     let stop = pool.stop();
     let mut out: Vec<f32> = try_zeroed(tasks.rows.len() * len, "row elements")?;
-    let slots = task_slots(tasks, &mut out, len);
+    let slots = tasks.row_slots(&mut out, len);
     let run_task = |scratch: &mut ThreadScratch, t: usize| {
         Ok(match &tasks.tasks[t] {
             RowTask::Rows(positions) => {
@@ -243,26 +241,6 @@ pub(super) fn update_rows(
         out[position * len..(position + 1) * len].copy_from_slice(&row);
     }
     Ok(out)
-}
-
-/// Returns the part of `out` that each task writes: the floats of its rows, or none for a part of a row. `len` is the number of
-/// floats per row.
-fn task_slots<'o>(
-    tasks: &RowTasks,
-    mut out: &'o mut [f32],
-    len: usize,
-) -> Vec<Mutex<&'o mut [f32]>> {
-    let mut position = 0;
-    let slot = |task: &RowTask| {
-        let RowTask::Rows(rows) = task else {
-            return Mutex::new(Default::default());
-        };
-        let (_, rest) = std::mem::take(&mut out).split_at_mut((rows.start - position) * len);
-        let (slot, rest) = rest.split_at_mut(rows.len() * len);
-        (out, position) = (rest, rows.end);
-        Mutex::new(slot)
-    };
-    tasks.tasks.iter().map(slot).collect()
 }
 
 impl RowConditional<'_> {

@@ -7,11 +7,10 @@ use super::mode_entries::SalsMode;
 use crate::error::Result;
 use crate::kernel::{NormalEquations, Partials, PartialsScratch};
 use crate::linalg::{cholesky_into, regularized_cholesky, solve_lower, solve_lower_transposed};
-use crate::parallel::{ThreadPool, lock_ignoring_poison};
+use crate::parallel::ThreadPool;
 use crate::progress::StopFlag;
 use crate::simd::{AlignedVec, Level};
-use crate::solver::rowwise::RowTask;
-use crate::trace::{self, SpanKind};
+use crate::solver::row_computation::{RowComputation, compute_rows};
 
 /// Number of entries that are summed in `f32` before they are added to sums in `f64`.
 const CHUNK: usize = 256;
@@ -24,61 +23,15 @@ pub(super) fn update_rows(
     level: Level,
     pool: &ThreadPool<'_>,
 ) -> Result<()> {
-    let _span = trace::span(SpanKind::Rows);
-    let (size, width) = (block.columns.len(), block.width());
+    let width = block.width();
     // Partial derivatives do not depend on the rows that are replaced.
     let mut rows: AlignedVec = std::mem::take(&mut block.rows[n]);
     let equations = RowEquations {
         mode,
         target: &mode.target[block.columns.clone()],
         partials: block.partials(&mode.csr, level),
-        stop: pool.stop(),
     };
-    let tasks = &mode.tasks.tasks;
-    let scratch = || RowScratch::new(size);
-    let slots = mode.tasks.row_slots(&mut rows, width);
-    let run_task = |scratch: &mut RowScratch, t: usize| {
-        Ok(match &tasks[t] {
-            RowTask::Rows(rows) => {
-                let mut slot = lock_ignoring_poison(&slots[t]);
-                for (row, to) in rows.clone().zip(slot.chunks_exact_mut(width)) {
-                    if equations.stop.requested() {
-                        break;
-                    }
-                    scratch.sums.clear();
-                    equations.accumulate(mode.csr.row_entries(row), scratch)?;
-                    equations.solve(row, scratch, to);
-                }
-                None
-            }
-            RowTask::PartOfRow { entries, .. } => {
-                scratch.sums.clear();
-                equations.accumulate(entries.clone(), scratch)?;
-                Some(scratch.sums.clone())
-            }
-        })
-    };
-    let parts = pool.try_map(tasks.len(), scratch, run_task)?;
-    drop(slots);
-    // The parts of a long row follow each other.
-    let mut scratch = scratch()?;
-    let mut parts = tasks.iter().zip(parts).peekable();
-    scratch.sums.clear();
-    while let Some((task, part)) = parts.next() {
-        let (RowTask::PartOfRow { position, .. }, Some(part)) = (task, part) else {
-            continue;
-        };
-        scratch.sums.add(&part);
-        let is_last = !matches!(
-            parts.peek(),
-            Some((RowTask::PartOfRow { position: next, .. }, _)) if next == position
-        );
-        if is_last {
-            let to = &mut rows[position * width..(position + 1) * width];
-            equations.solve(*position, &mut scratch, to);
-            scratch.sums.clear();
-        }
-    }
+    compute_rows(&equations, &mode.csr, &mode.tasks, &mut rows, width, pool)?;
     drop(equations);
     block.rows[n] = rows;
     Ok(())
@@ -90,7 +43,6 @@ struct RowEquations<'a> {
     /// The row that the penalty shrinks to.
     target: &'a [f32],
     partials: Partials<'a>,
-    stop: &'a StopFlag,
 }
 
 /// Buffers of one thread.
@@ -150,22 +102,77 @@ impl RowSums {
     }
 }
 
+impl RowComputation for RowEquations<'_> {
+    type Element = f32;
+    type Scratch = RowScratch;
+    type Part = RowSums;
+    type Total = ();
+
+    fn scratch(&self) -> Result<RowScratch> {
+        RowScratch::new(self.target.len())
+    }
+
+    fn compute_row(
+        &self,
+        row: usize,
+        entries: Range<usize>,
+        scratch: &mut RowScratch,
+        stop: &StopFlag,
+        to: &mut [f32],
+        (): &mut (),
+    ) -> Result<()> {
+        self.sum_entries(entries, scratch, stop)?;
+        self.solve(row, scratch, to);
+        Ok(())
+    }
+
+    fn sum_part(
+        &self,
+        _: usize,
+        entries: Range<usize>,
+        scratch: &mut RowScratch,
+        stop: &StopFlag,
+    ) -> Result<RowSums> {
+        self.sum_entries(entries, scratch, stop)?;
+        Ok(scratch.sums.clone())
+    }
+
+    fn merge_parts(
+        &self,
+        row: usize,
+        parts: Vec<RowSums>,
+        scratch: &mut RowScratch,
+        to: &mut [f32],
+        (): &mut (),
+    ) {
+        scratch.sums.clear();
+        parts.iter().for_each(|part| scratch.sums.add(part));
+        self.solve(row, scratch, to);
+    }
+}
+
 impl RowEquations<'_> {
-    /// Adds the sums over `entries`, all of one row. They are incomplete if a stop is requested.
-    fn accumulate(&self, entries: Range<usize>, scratch: &mut RowScratch) -> Result<()> {
+    /// Computes the sums over `entries`, all of one row. They are incomplete if a stop is requested.
+    fn sum_entries(
+        &self,
+        entries: Range<usize>,
+        scratch: &mut RowScratch,
+        stop: &StopFlag,
+    ) -> Result<()> {
         let RowScratch {
             partials,
             chunk,
             sums,
             ..
         } = scratch;
+        sums.clear();
         let (csr, residuals, end) = (&self.mode.csr, &self.mode.residuals, entries.end);
         for start in entries.step_by(CHUNK) {
             let entries = start..(start + CHUNK).min(end);
             let residuals = &residuals[entries.clone()];
             chunk.clear();
             self.partials
-                .accumulate_residuals(csr, entries, residuals, partials, chunk, self.stop)?;
+                .accumulate_residuals(csr, entries, residuals, partials, chunk, stop)?;
             sums.add_chunk(chunk);
         }
         Ok(())

@@ -1,16 +1,14 @@
 //! The rows of W: the tensor times the factors of all other modes, unfolded.
 
 use std::ops::Range;
-use std::sync::Mutex;
 
 use super::mode_entries::TuckerMode;
 use crate::error::Result;
 use crate::kernel::{DENSE_LANES, OtherMode, UnfoldedRowScratch, add_unfolded_row};
 use crate::model::Model;
-use crate::parallel::{ThreadPool, lock_ignoring_poison};
+use crate::parallel::ThreadPool;
 use crate::progress::StopFlag;
-use crate::solver::rowwise::RowTask;
-use crate::trace::{self, SpanKind};
+use crate::solver::row_computation::{RowComputation, compute_rows};
 use crate::try_alloc::try_zeroed;
 
 pub(super) type Array = [f64; DENSE_LANES];
@@ -79,51 +77,9 @@ impl<'a> UnfoldedRows<'a> {
 
     /// Computes W. The entries of a long row are summed in parts.
     fn compute_all(&self, pool: &ThreadPool<'_>) -> Result<Vec<Array>> {
-        let _span = trace::span(SpanKind::Rows);
-        let (arrays, tasks) = (self.arrays(), &self.mode.tasks.tasks);
-        let mut all: Vec<Array> = try_zeroed(self.mode.csr.row_count() * arrays, "row elements")?;
-        let mut rest = &mut all[..];
-        let mut position = 0;
-        let split = |task: &RowTask| {
-            let RowTask::Rows(rows) = task else {
-                return Mutex::new(Default::default());
-            };
-            let (_, after) =
-                std::mem::take(&mut rest).split_at_mut((rows.start - position) * arrays);
-            let (slot, after) = after.split_at_mut(rows.len() * arrays);
-            (rest, position) = (after, rows.end);
-            Mutex::new(slot)
-        };
-        let slots: Vec<Mutex<&mut [Array]>> = tasks.iter().map(split).collect();
-        let scratch = || UnfoldedRowScratch::new(&self.others);
-        let (csr, stop) = (&self.mode.csr, self.stop);
-        let run_task = |scratch: &mut UnfoldedRowScratch, t: usize| {
-            Ok(match &tasks[t] {
-                RowTask::Rows(rows) => {
-                    let mut slot = lock_ignoring_poison(&slots[t]);
-                    for (row, to) in rows.clone().zip(slot.chunks_exact_mut(arrays)) {
-                        let to = &mut to.as_flattened_mut()[..self.width];
-                        let entries = csr.row_entries(row);
-                        add_unfolded_row(csr, entries, &self.others, scratch, stop, to);
-                    }
-                    None
-                }
-                RowTask::PartOfRow { entries, .. } => {
-                    let mut part: Vec<f64> = try_zeroed(self.width, "row elements")?;
-                    let entries = entries.clone();
-                    add_unfolded_row(csr, entries, &self.others, scratch, stop, &mut part);
-                    Some(part)
-                }
-            })
-        };
-        let parts = pool.try_map(tasks.len(), scratch, run_task)?;
-        drop(slots);
-        for (task, part) in tasks.iter().zip(parts) {
-            if let (RowTask::PartOfRow { position, .. }, Some(part)) = (task, part) {
-                let row = all[position * arrays..][..arrays].as_flattened_mut();
-                row.iter_mut().zip(part).for_each(|(to, x)| *to += x);
-            }
-        }
+        let (arrays, TuckerMode { csr, tasks, .. }) = (self.arrays(), self.mode);
+        let mut all: Vec<Array> = try_zeroed(csr.row_count() * arrays, "row elements")?;
+        compute_rows(self, csr, tasks, &mut all, arrays, pool)?;
         Ok(all)
     }
 
@@ -214,6 +170,58 @@ impl<'a> UnfoldedRows<'a> {
             visit(rows, &block[..rows.len() * arrays], buffer);
         }
         Ok(())
+    }
+}
+
+impl RowComputation for UnfoldedRows<'_> {
+    type Element = Array;
+    type Scratch = UnfoldedRowScratch;
+    type Part = Vec<f64>;
+    type Total = ();
+
+    fn scratch(&self) -> Result<UnfoldedRowScratch> {
+        UnfoldedRowScratch::new(&self.others)
+    }
+
+    fn compute_row(
+        &self,
+        _: usize,
+        entries: Range<usize>,
+        scratch: &mut UnfoldedRowScratch,
+        stop: &StopFlag,
+        to: &mut [Array],
+        (): &mut (),
+    ) -> Result<()> {
+        let to = &mut to.as_flattened_mut()[..self.width];
+        add_unfolded_row(&self.mode.csr, entries, &self.others, scratch, stop, to);
+        Ok(())
+    }
+
+    fn sum_part(
+        &self,
+        _: usize,
+        entries: Range<usize>,
+        scratch: &mut UnfoldedRowScratch,
+        stop: &StopFlag,
+    ) -> Result<Vec<f64>> {
+        let mut part: Vec<f64> = try_zeroed(self.width, "row elements")?;
+        let to = &mut part[..];
+        add_unfolded_row(&self.mode.csr, entries, &self.others, scratch, stop, to);
+        Ok(part)
+    }
+
+    fn merge_parts(
+        &self,
+        _: usize,
+        parts: Vec<Vec<f64>>,
+        _: &mut UnfoldedRowScratch,
+        to: &mut [Array],
+        (): &mut (),
+    ) {
+        let to = to.as_flattened_mut();
+        for part in parts {
+            to.iter_mut().zip(part).for_each(|(to, x)| *to += x);
+        }
     }
 }
 
