@@ -65,9 +65,12 @@ unsafe fn any_cross<V: F32x16>(
             };
             let to = &mut sums[first..];
             if is_whole {
-                let x: [f64; UNROLLED] = std::array::from_fn(|i| left[i * stride + k]);
-                let rows: [&[Array]; UNROLLED] =
-                    std::array::from_fn(|i| &right[i * arrays + first..][..to.len()]);
+                // No closures, which are not compiled for the instruction set.
+                let (mut x, mut rows) = ([0.0; UNROLLED], [&right[..0]; UNROLLED]);
+                for i in 0..UNROLLED {
+                    x[i] = left[i * stride + k];
+                    rows[i] = &right[i * arrays + first..][..to.len()];
+                }
                 for v in 0..to.len() {
                     let mut sum = to[v];
                     for i in 0..UNROLLED {
@@ -89,6 +92,74 @@ unsafe fn any_cross<V: F32x16>(
                     }
                 }
             }
+        }
+    }
+}
+
+/// Adds L M to `out`: for every row of `left`, of `width` elements, the sum of the rows of `matrix`, padded, times its elements.
+/// Terms are added in the order of the rows of `matrix`, so all instruction sets give the same bits.
+///
+/// # Panics
+/// If lengths do not match.
+pub(crate) fn add_row_products(left: &[f64], width: usize, matrix: &[Array], out: &mut [Array]) {
+    let arrays = matrix.len() / width;
+    assert!(matrix.len() == width * arrays && left.len().is_multiple_of(width));
+    assert_eq!(out.len(), left.len() / width * arrays);
+    count_operations(left.len() * arrays * DENSE_LANES);
+    // SAFETY: the level is available; the kernel checks all indices.
+    unsafe { row_products(Level::best(), left, width, matrix, out) }
+}
+
+dispatched! {
+    unsafe fn row_products(left: &[f64], width: usize, matrix: &[Array], out: &mut [Array]) = any_row_products;
+}
+
+#[inline(always)]
+unsafe fn any_row_products<V: F32x16>(
+    left: &[f64],
+    width: usize,
+    matrix: &[Array],
+    out: &mut [Array],
+) {
+    let arrays = matrix.len() / width;
+    let groups = left.chunks(UNROLLED * width);
+    for (left, out) in groups.zip(out.chunks_mut(UNROLLED * arrays)) {
+        if left.len() == UNROLLED * width {
+            add_products_of_rows::<UNROLLED>(left, width, matrix, out);
+        } else {
+            let rows = left.chunks_exact(width).zip(out.chunks_exact_mut(arrays));
+            for (left, out) in rows {
+                add_products_of_rows::<1>(left, width, matrix, out);
+            }
+        }
+    }
+}
+
+/// Adds the products of `N` rows, which share the elements of the matrix that were loaded.
+#[inline(always)]
+fn add_products_of_rows<const N: usize>(
+    left: &[f64],
+    width: usize,
+    matrix: &[Array],
+    out: &mut [Array],
+) {
+    let arrays = matrix.len() / width;
+    for v in 0..arrays {
+        let mut sums = [[0.0; DENSE_LANES]; N];
+        for i in 0..N {
+            sums[i] = out[i * arrays + v];
+        }
+        for k in 0..width {
+            let from = matrix[k * arrays + v];
+            for i in 0..N {
+                let x = left[i * width + k];
+                for l in 0..DENSE_LANES {
+                    sums[i][l] += x * from[l];
+                }
+            }
+        }
+        for i in 0..N {
+            out[i * arrays + v] = sums[i];
         }
     }
 }
@@ -118,9 +189,11 @@ unsafe fn any_inner<V: F32x16>(rows: &[Array], others: &[Array], count: usize, o
         let groups = others.chunks(UNROLLED * arrays);
         for (others, out) in groups.zip(out.chunks_mut(UNROLLED)) {
             if let Ok(out) = <&mut [f64; UNROLLED]>::try_from(&mut *out) {
-                let others: [&[Array]; UNROLLED] =
-                    std::array::from_fn(|k| &others[k * arrays..][..arrays]);
-                *out = inner_with(row, others);
+                let mut rows = [&others[..0]; UNROLLED];
+                for k in 0..UNROLLED {
+                    rows[k] = &others[k * arrays..][..arrays];
+                }
+                *out = inner_with(row, rows);
             } else {
                 for (other, out) in others.chunks_exact(arrays).zip(out) {
                     [*out] = inner_with(row, [other]);
@@ -141,7 +214,12 @@ fn inner_with<const N: usize>(row: &[Array], others: [&[Array]; N]) -> [f64; N] 
             }
         }
     }
-    sums.map(|s| ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7])))
+    let mut totals = [0.0; N];
+    for k in 0..N {
+        let s = sums[k];
+        totals[k] = ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+    }
+    totals
 }
 
 #[cfg(test)]
@@ -189,6 +267,16 @@ mod tests {
                 let terms = (0..count).map(|i| at(&right, stride, i, k) * at(&right, stride, i, j));
                 let expected = if j >= k { terms.sum::<f64>() } else { continue };
                 assert_eq!(at(&gram, stride, k, j), expected);
+            }
+            let mut out = vec![[1.0; DENSE_LANES]; count * arrays];
+            let rows: Vec<f64> = (0..count * width)
+                .map(|n| at(&left, DENSE_LANES, n / width, n % width))
+                .collect();
+            let by_row = matrix(width, columns, arrays);
+            add_row_products(&rows, width, &by_row, &mut out);
+            for (i, j) in (0..count * columns).map(|n| (n / columns, n % columns)) {
+                let terms = (0..width).map(|k| rows[i * width + k] * at(&by_row, stride, k, j));
+                assert_eq!(at(&out, stride, i, j), 1.0 + terms.sum::<f64>());
             }
             let others = matrix(width, columns, arrays);
             let mut products = vec![0.0; count * width];

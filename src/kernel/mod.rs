@@ -118,7 +118,9 @@ pub(crate) use conflict_free::{ClassRows, ConflictFreeClass, ConflictFreeClasses
 pub(crate) use core_penalty::CorePenalty;
 pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};
 pub(crate) use decayed_sum::{decayed_sum, exp_minus};
-pub(crate) use dense_products::{DENSE_LANES, Part, add_cross_products, row_inner_products};
+pub(crate) use dense_products::{
+    DENSE_LANES, Part, add_cross_products, add_row_products, row_inner_products,
+};
 pub(crate) use entry_block::EntryBlock;
 pub use entry_chunk::EntryChunk;
 pub(crate) use entry_sort::SortedChunk;

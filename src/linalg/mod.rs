@@ -8,7 +8,6 @@
 //! - [`cholesky`]: factorization, triangular solves and inverse of symmetric positive definite matrices.
 //! - [`symmetric_eigen`]: eigenvalues and eigenvectors of symmetric matrices (Jacobi).
 //! - [`gram_schmidt`]: orthonormal columns, and QR.
-//! - [`leading_eigenvectors`]: some eigenvectors of symmetric matrices known through products only.
 //! - [`conjugate_gradient`]: systems known through matrix-vector products only.
 //! - [`coordinate_descent`]: quadratic problems with bounds or an l1 penalty.
 
@@ -16,7 +15,6 @@ mod cholesky;
 mod conjugate_gradient;
 mod coordinate_descent;
 mod gram_schmidt;
-mod leading_eigenvectors;
 mod symmetric_eigen;
 mod vector;
 
@@ -25,7 +23,6 @@ pub(crate) use cholesky::{
 };
 pub(crate) use conjugate_gradient::{ConjugateGradient, Operator};
 pub(crate) use coordinate_descent::{CoordinateDescent, WARM_START_PASSES};
-pub(crate) use gram_schmidt::{orthonormalize, qr};
-pub(crate) use leading_eigenvectors::leading_eigenvectors;
+pub(crate) use gram_schmidt::{extend_orthonormal, orthonormalize, qr};
 pub(crate) use symmetric_eigen::{Eigen, JacobiTolerance, jacobi, symmetric_eigen};
 pub(crate) use vector::{add_scaled, dot, scale_to_norm};

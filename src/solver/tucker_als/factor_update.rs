@@ -1,12 +1,13 @@
 //! The update of a factor: the leading left singular vectors of M.
 
-use super::dense::{factor_rows, orthonormalize_columns, to_columns, to_rows};
+use super::dense::{factor_rows, orthonormalize_columns, padded_transpose};
+use super::leading_eigenvectors::{Accuracy, leading_eigenvectors};
 use super::unfolding::Unfolding;
 use crate::error::Result;
 use crate::kernel::{DENSE_LANES, row_inner_products};
-use crate::linalg::leading_eigenvectors;
 use crate::model::FactorMatrix;
 use crate::parallel::ThreadPool;
+use crate::try_alloc::try_zeroed;
 
 type Array = [f64; DENSE_LANES];
 
@@ -44,6 +45,12 @@ impl Eigenproblem {
     }
 }
 
+/// Accuracy of the singular vectors. The next epoch goes on from them, so that a converged fit has more.
+const ACCURACY: Accuracy = Accuracy {
+    residual: 1e-6,
+    growth: 1e-10,
+};
+
 /// Returns the leading left singular vectors of M, one row per row of the mode. Iterations start from `current`, the factor
 /// so far.
 pub(super) fn leading_left_vectors(
@@ -53,16 +60,12 @@ pub(super) fn leading_left_vectors(
     pool: &ThreadPool<'_>,
 ) -> Result<Vec<f64>> {
     let (rows, columns, rank) = (m.row_count(), m.column_count(), current.rank());
-    let monitor = pool.monitor();
     let problem = Eigenproblem::choose(rows, columns, rank);
     if problem == Eigenproblem::Rows {
-        let start = || to_columns(&factor_rows(current, rows)?, rank);
-        let product = |x: &[Vec<f64>]| {
-            let t = m.transposed_times(&to_rows(x, x.len())?, x.len())?;
-            to_columns(&m.times(&t)?, x.len())
-        };
-        let leading = leading_eigenvectors(rows, rank, start, product, seed, monitor)?;
-        let mut left = to_rows(&leading.vectors, rank)?;
+        let start = || factor_rows(current, rows);
+        let product = |x: &[f64], width: usize| m.times(&m.transposed_times(x, width)?, width);
+        let leading = leading_eigenvectors(rows, rank, start, product, ACCURACY, seed, pool)?;
+        let mut left = leading.vectors;
         orthonormalize_columns(&mut left, rank, seed, pool)?;
         return Ok(left);
     }
@@ -71,43 +74,54 @@ pub(super) fn leading_left_vectors(
         Eigenproblem::Gram => Some(m.gram()?),
         _ => None,
     };
-    let product = |x: &[Vec<f64>]| match &gram {
-        Some(gram) => dense_product(gram, x, pool),
-        None => m.transposed_times(&m.times(x)?, x.len()),
+    let product = |x: &[f64], width: usize| match &gram {
+        Some(gram) => dense_product(gram, x, width, pool),
+        None => m.transposed_times(&m.times(x, width)?, width),
     };
-    let leading = leading_eigenvectors(columns, rank, start, product, seed, monitor)?;
-    let mut right = leading.vectors;
+    let leading = leading_eigenvectors(columns, rank, start, product, ACCURACY, seed, pool)?;
     let largest = leading.values.first().map_or(0.0, |t| t.max(0.0).sqrt());
-    for (vector, value) in right.iter_mut().zip(leading.values) {
+    let scale = |value: &f64| {
         let singular_value = value.max(0.0).sqrt();
-        let scale = match singular_value > MIN_SINGULAR_VALUE * largest {
+        match singular_value > MIN_SINGULAR_VALUE * largest {
             true => singular_value.recip(),
             false => 0.0,
-        };
-        vector.iter_mut().for_each(|x| *x *= scale);
+        }
+    };
+    let scales: Vec<f64> = leading.values.iter().map(scale).collect();
+    // There are fewer right vectors than columns of the factor if M has fewer columns.
+    let mut right: Vec<f64> = try_zeroed(columns * rank, "column elements")?;
+    let from = leading.vectors.chunks_exact(scales.len());
+    for (to, from) in right.chunks_exact_mut(rank).zip(from) {
+        for ((to, x), scale) in to.iter_mut().zip(from).zip(&scales) {
+            *to = x * scale;
+        }
     }
-    right.resize_with(rank, || vec![0.0; columns]);
-    let mut left = m.times(&right)?;
+    let mut left = m.times(&right, rank)?;
     orthonormalize_columns(&mut left, rank, seed, pool)?;
     Ok(left)
 }
 
-/// Returns the products of a symmetric matrix with padded rows and some vectors.
-fn dense_product(matrix: &[Array], x: &[Vec<f64>], pool: &ThreadPool<'_>) -> Result<Vec<Vec<f64>>> {
+/// Returns the products of a symmetric matrix with padded rows and `width` vectors, both by rows.
+fn dense_product(
+    matrix: &[Array],
+    x: &[f64],
+    width: usize,
+    pool: &ThreadPool<'_>,
+) -> Result<Vec<f64>> {
     const OPERATIONS_PER_TASK: usize = 1 << 17;
-    let (size, count) = (x[0].len(), x.len());
+    let size = x.len() / width;
     let arrays = size.div_ceil(DENSE_LANES);
-    let padded = super::dense::padded_rows(x, 0..size)?;
-    let rows_per_task = (OPERATIONS_PER_TASK / (size * count)).max(1);
+    let padded = padded_transpose(x, width, 0..size)?;
+    let rows_per_task = (OPERATIONS_PER_TASK / (size * width)).max(1);
     let parts: Vec<&[Array]> = matrix.chunks(rows_per_task * arrays).collect();
     let products = pool.map(
         parts.len(),
         || (),
         |(), p| {
-            let mut products = vec![0.0; parts[p].len() / arrays * count];
-            row_inner_products(parts[p], &padded, count, &mut products);
+            let mut products = vec![0.0; parts[p].len() / arrays * width];
+            row_inner_products(parts[p], &padded, width, &mut products);
             products
         },
     )?;
-    to_columns(&products.concat(), count)
+    Ok(products.concat())
 }

@@ -1,6 +1,7 @@
 //! The memory of an update, estimated from the sizes of the fit before anything is allocated.
 
 use super::factor_update::Eigenproblem;
+use super::leading_eigenvectors::block_count;
 use super::unfolded_rows::{block_rows, stored_bytes};
 use super::unfolding::{MAX_GROUPS, MAX_SUM_BYTES};
 use crate::kernel::DENSE_LANES;
@@ -31,14 +32,13 @@ pub(super) fn update_bytes(sizes: &FitSizes, n: usize, options: &Options) -> f64
     };
     // The factor and the one that iterations start from.
     let factor = 2.0 * 8.0 * rows_f64 * rank;
-    // Three blocks of vectors, their products, and the block that rotates them.
-    let blocks = 7.0 * 8.0 * rank;
+    let blocks = |size: usize| 8.0 * rank * block_count(size, rank as usize) as f64 * size as f64;
     let sums = |bytes: f64| bytes.max((MAX_GROUPS as f64 * bytes).min(MAX_SUM_BYTES as f64));
     let product = 8.0 * rank * columns + sums(8.0 * rank * of_w);
     let eigenproblem = match Eigenproblem::choose(row, all_columns, rank as usize) {
-        Eigenproblem::Gram => blocks * columns + sums(8.0 * columns * columns),
-        Eigenproblem::Columns => blocks * columns + product + 8.0 * rows_f64 * rank,
-        Eigenproblem::Rows => blocks * rows_f64 + product + 8.0 * rows_f64 * rank,
+        Eigenproblem::Gram => blocks(all_columns) + sums(8.0 * columns * columns),
+        Eigenproblem::Columns => blocks(all_columns) + product + 8.0 * rows_f64 * rank,
+        Eigenproblem::Rows => blocks(row) + product + 8.0 * rows_f64 * rank,
     };
     w + factor + eigenproblem
 }

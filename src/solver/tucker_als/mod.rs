@@ -27,12 +27,13 @@
 //!
 //! Open `solver` first: it runs an epoch. `definition` is what the driver knows before, with `memory`; `setup` prepares the
 //! solver and refuses what the method does not have, `mode_entries` are the entries by row, `unfolded_rows` computes W,
-//! `unfolding` products with M, `factor_update` the singular vectors, `dense` has the conversions and orthonormalization they
-//! need, `projection` the core, `objective` the loss.
+//! `unfolding` products with M, `factor_update` the singular vectors from `leading_eigenvectors`, `dense` has products and
+//! orthonormalization of matrices with few columns, `projection` the core, `objective` the loss.
 
 mod definition;
 mod dense;
 mod factor_update;
+mod leading_eigenvectors;
 mod memory;
 mod mode_entries;
 mod objective;

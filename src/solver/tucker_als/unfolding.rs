@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use super::dense::{from_padded, padded_rows};
+use super::dense::padded_transpose;
 use super::mode_entries::{TuckerMode, ZeroFilledMatrix, add_sparse_row};
 use super::unfolded_rows::{Array, UnfoldedRows};
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::kernel::{DENSE_LANES, Part, add_cross_products, row_inner_products};
 use crate::model::Model;
 use crate::parallel::{ThreadPool, lock_ignoring_poison};
 use crate::trace::{self, SpanKind};
-use crate::try_alloc::try_zeroed;
+use crate::try_alloc::{try_with_capacity, try_zeroed};
 
 /// Most bytes of the partial sums of all groups, unless there is only one.
 pub(super) const MAX_SUM_BYTES: usize = 1 << 27;
@@ -55,23 +55,18 @@ impl<'a> Unfolding<'a> {
         self.w.mode.csr.other_modes()
     }
 
-    /// Returns M T, one row of as many elements as T has columns for each row of the mode. T is given by its columns.
-    pub(super) fn times(&self, t: &[Vec<f64>]) -> Result<Vec<f64>> {
+    /// Returns M T, one row of `width` elements for each row of the mode. T has such a row for each column of M.
+    pub(super) fn times(&self, t: &[f64], width: usize) -> Result<Vec<f64>> {
         let _span = trace::span(SpanKind::Rows);
-        let (w, width) = (&self.w, t.len());
+        let w = &self.w;
         let matrices = &w.mode.matrices;
-        let of_w = padded_rows(t, 0..w.width)?;
-        let mut of_matrices: Vec<Vec<f64>> = Vec::new();
-        let mut first = w.width;
+        let of_w = padded_transpose(t, width, 0..w.width)?;
+        let mut of_matrices = Vec::new();
+        let mut rest = &t[w.width * width..];
         for matrix in matrices {
-            let columns = first..first + matrix.column_count();
-            first = columns.end;
-            let mut rows: Vec<f64> = try_zeroed(columns.len() * width, "column elements")?;
-            for (k, t) in t.iter().enumerate() {
-                let to = rows.iter_mut().skip(k).step_by(width);
-                to.zip(&t[columns.clone()]).for_each(|(to, &x)| *to = x);
-            }
+            let (rows, after) = rest.split_at(matrix.column_count() * width);
             of_matrices.push(rows);
+            rest = after;
         }
         let mut out: Vec<f64> = try_zeroed(self.row_count() * width, "row elements")?;
         let groups = w.row_groups(MAX_GROUPS);
@@ -109,16 +104,18 @@ impl<'a> Unfolding<'a> {
         Ok(out)
     }
 
-    /// Returns the columns of M^T Z. Z has one row of `width` elements per row of the mode.
-    pub(super) fn transposed_times(&self, z: &[f64], width: usize) -> Result<Vec<Vec<f64>>> {
-        let mut columns = from_padded(&self.w_transposed_times(z, width)?, width, self.w.width)?;
-        for matrix in &self.w.mode.matrices {
-            let rows = matrix.transposed_times(z, width, matrix.scale, self.pool)?;
-            for (k, column) in columns.iter_mut().enumerate() {
-                column.extend(rows.iter().skip(k).step_by(width));
-            }
+    /// Returns M^T Z, one row of `width` elements for each column of M. Z has such a row for each row of the mode.
+    pub(super) fn transposed_times(&self, z: &[f64], width: usize) -> Result<Vec<f64>> {
+        let of_w = self.w_transposed_times(z, width)?;
+        let (of_w, stride) = (of_w.as_flattened(), self.w.arrays() * DENSE_LANES);
+        let mut rows: Vec<f64> = try_with_capacity(self.column_count() * width, "column elements")?;
+        for j in 0..self.w.width {
+            rows.extend((0..width).map(|k| of_w[k * stride + j]));
         }
-        Ok(columns)
+        for matrix in &self.w.mode.matrices {
+            rows.extend(matrix.transposed_times(z, width, matrix.scale, self.pool)?);
+        }
+        Ok(rows)
     }
 
     /// Returns Z^T W, with padded rows.
@@ -270,16 +267,11 @@ mod tests {
             };
             let [a, b] = [&stored, &computed].map(|m| m.gram().unwrap());
             assert_close(a.as_flattened(), b.as_flattened());
-            let t: Vec<Vec<f64>> = (0..2)
-                .map(|_| {
-                    (0..stored.column_count())
-                        .map(|_| s.standard_normal())
-                        .collect()
-                })
-                .collect();
-            let [z, other] = [&stored, &computed].map(|m| m.times(&t).unwrap());
+            let elements = 2 * stored.column_count();
+            let t: Vec<f64> = (0..elements).map(|_| s.standard_normal()).collect();
+            let [z, other] = [&stored, &computed].map(|m| m.times(&t, 2).unwrap());
             assert_close(&z, &other);
-            let [a, b] = [&stored, &computed].map(|m| m.transposed_times(&z, 2).unwrap().concat());
+            let [a, b] = [&stored, &computed].map(|m| m.transposed_times(&z, 2).unwrap());
             assert_close(&a, &b);
         }
     }
