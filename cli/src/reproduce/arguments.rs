@@ -17,7 +17,7 @@ use super::figure::Figure;
 #[command(after_help = "\
 Figures: accuracy (test RMSE against seconds), iteration-time (seconds per iteration), dimensionality (1K to 100M rows per mode), \
 entries (10K to 100M), cores (speed-up, beside independent fits), sals (without matrices, against SALS-single), gap (gap \
-statistic with and without coupling).
+statistic with and without coupling). `report` measures nothing and writes tables and charts again.
 Data sets: a folder with tensor.train.FORMAT, tensor.test.FORMAT and matrices MODE_NAME.FORMAT, or a folder of such folders. MODE \
 is a number, or the name of a mode in meta.json ({\"tensor\": {\"modes\": [\"user\", \"movie\", \"month\"]}}). FORMAT is coo, tns, mtx, \
 csv or tsv, also gzipped.

@@ -1,5 +1,8 @@
 //! The figures that can be measured.
 
+/// The word of the command line for tables and charts of the results that a folder has.
+const REPORT: &str = "report";
+
 /// A figure or table of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
@@ -40,10 +43,10 @@ impl Figure {
     /// Returns the words of the command line.
     pub fn names() -> Vec<&'static str> {
         let names = Figure::ALL.iter().map(|f| f.name());
-        names.chain(["all"]).collect()
+        names.chain(["all", REPORT]).collect()
     }
 
-    /// Returns the figures that some words name, in the order of measurement.
+    /// Returns the figures that some words name, in the order of measurement; none for [`REPORT`].
     pub fn chosen(words: &[String]) -> Vec<Figure> {
         let is_chosen = |f: &Figure| words.iter().any(|w| w == "all" || w == f.name());
         Figure::ALL.into_iter().filter(is_chosen).collect()

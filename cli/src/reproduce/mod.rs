@@ -31,6 +31,7 @@ use serde_json::json;
 
 pub(crate) use arguments::Arguments;
 use budget::Budget;
+use data_sets::DataSet;
 use figure::Figure;
 use methods::{METHODS, Method, is_of_sals};
 use session::Session;
@@ -42,6 +43,8 @@ use crate::progress::Progress;
 
 /// The largest budget, about two years.
 const MAX_MINUTES: f64 = 1e6;
+/// The least part of the budget that is spent on further attempts.
+const MIN_PART_FOR_MORE: f64 = 0.1;
 /// The largest number of threads, as of `fit`.
 const MAX_THREADS: usize = 4096;
 
@@ -61,6 +64,12 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     }
     let budget = Budget::of_seconds(60.0 * a.budget);
     let figures = Figure::chosen(&a.figures);
+    if figures.is_empty() && !Store::exists(&a.output) {
+        return Err(Error::file(
+            a.output.display().to_string(),
+            "has no results to report; `s3cmtf reproduce` measures them",
+        ));
+    }
     let work = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", e))?;
     let mut session = Session {
         arguments: a,
@@ -84,7 +93,7 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
 }
 
 fn measure(session: &mut Session<'_>, figures: &[Figure], budget: Budget) -> Result<()> {
-    let weight = |figures: &[Figure]| figures.iter().map(|f| f.weight()).sum::<f64>();
+    let total = budget.left();
     let uses_sets = |f: &Figure| {
         matches!(
             f,
@@ -98,20 +107,45 @@ fn measure(session: &mut Session<'_>, figures: &[Figure], budget: Budget) -> Res
         let part = weight(&with_sets) / weight(figures);
         data_sets::open(session, budget.part(part))?
     };
+    measure_figures(session, figures, &sets, budget)?;
+    // Fast methods leave time for what had not enough.
+    if budget.left() >= MIN_PART_FOR_MORE * total {
+        let has_open = |f: &Figure| {
+            let mut of_figure = session.store.of_figure(*f);
+            of_figure.any(|(key, _)| session.needs(key))
+        };
+        let open: Vec<Figure> = figures.iter().copied().filter(has_open).collect();
+        measure_figures(session, &open, &sets, budget)?;
+    }
+    Ok(())
+}
+
+/// Makes the measurements of some figures that are missing or had not enough time.
+fn measure_figures(
+    session: &mut Session<'_>,
+    figures: &[Figure],
+    sets: &[DataSet],
+    budget: Budget,
+) -> Result<()> {
     for (k, figure) in figures.iter().enumerate() {
         let part = budget.part(figure.weight() / weight(&figures[k..]));
         match figure {
             Figure::Accuracy | Figure::Sals => {
                 let is_part = |m: &&Method| *figure == Figure::Accuracy || is_of_sals(m.name);
                 let methods: Vec<&Method> = METHODS.iter().filter(is_part).collect();
-                accuracy::measure(session, &sets, &methods, part)?;
+                accuracy::measure(session, sets, &methods, part)?;
             }
-            Figure::IterationTime => iteration_time::measure(session, &sets, part)?,
+            Figure::IterationTime => iteration_time::measure(session, sets, part)?,
             Figure::Dimensionality => scaling::dimensionality(session, part)?,
             Figure::Entries => scaling::entries(session, part)?,
             Figure::Cores => cores::measure(session, part)?,
-            Figure::Gap => gap::measure(session, &sets, part)?,
+            Figure::Gap => gap::measure(session, sets, part)?,
         }
     }
     Ok(())
+}
+
+/// Returns the sum of the parts of the time of some figures.
+fn weight(figures: &[Figure]) -> f64 {
+    figures.iter().map(|f| f.weight()).sum()
 }

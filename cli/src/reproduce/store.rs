@@ -1,5 +1,6 @@
 //! results.json: all measurements. It is written after each measurement, so that an interrupted run can be continued.
 
+use std::fmt::Write;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -85,6 +86,11 @@ pub(super) struct Store {
 }
 
 impl Store {
+    /// Returns whether a folder has results.
+    pub fn exists(folder: &Path) -> bool {
+        folder.join(FILE).exists()
+    }
+
     /// Opens the results in a folder, or begins new ones.
     pub fn open(folder: &Path) -> Result<Store> {
         fs::create_dir_all(folder)
@@ -163,10 +169,17 @@ impl Store {
             item.extend(m.fields.clone());
             Value::Object(item)
         });
-        let items: Vec<Value> = items.collect();
-        let mut all = self.head.clone();
-        all.insert("measurements".into(), Value::Array(items));
-        let text = format!("{:#}\n", Value::Object(all));
+        // One line per measurement: indented, the points of the epochs would take most of the file.
+        let mut text = String::from("{\n");
+        for (name, value) in &self.head {
+            let _ = writeln!(text, "  {}: {value},", json!(name));
+        }
+        let items: Vec<String> = items.map(|item| format!("    {item}")).collect();
+        let _ = writeln!(
+            text,
+            "  \"measurements\": [\n{}\n  ]\n}}",
+            items.join(",\n")
+        );
         self.write(FILE, &text)
     }
 

@@ -20,23 +20,25 @@ fn pictures_match_the_recorded_results() {
     ProgramRun::from(checked.unwrap()).ok();
 }
 
-/// `reproduce` makes the page and the charts of docs/notes/reproduction from its results.json.
+/// `reproduce report` makes the recorded pages and charts from their results.json.
 #[test]
-fn pages_of_the_reproduction_match_its_results() {
-    let recorded = workspace_root().join("docs/notes/reproduction");
-    let dir = Scratch::new("reproduction");
-    fs::create_dir(dir.join("out")).unwrap();
-    fs::copy(recorded.join("results.json"), dir.join("out/results.json")).unwrap();
-    // With all thread counts of that machine nothing is left to be measured.
-    let arguments = ["reproduce", "cores", "--threads", "16", "-o", "@out"];
-    run(expand_paths(&dir, &arguments)).ok();
-    for file in fs::read_dir(&recorded).unwrap() {
-        let name = file.unwrap().file_name();
-        let read = |path: std::path::PathBuf| fs::read_to_string(path).unwrap();
-        let (old, new) = (
-            read(recorded.join(&name)),
-            read(dir.join("out").join(&name)),
-        );
-        assert!(old == new, "{} differs", name.display());
+fn pages_of_the_reproduction_match_their_results() {
+    for folder in ["sixteen-cores", "two-cores"] {
+        let recorded = workspace_root()
+            .join("docs/notes/reproduction")
+            .join(folder);
+        let dir = Scratch::new("reproduction");
+        fs::create_dir(dir.join("out")).unwrap();
+        fs::copy(recorded.join("results.json"), dir.join("out/results.json")).unwrap();
+        run(expand_paths(&dir, &["reproduce", "report", "-o", "@out"])).ok();
+        for file in fs::read_dir(&recorded).unwrap() {
+            let name = file.unwrap().file_name();
+            let read = |path: std::path::PathBuf| fs::read_to_string(path).unwrap();
+            let (old, new) = (
+                read(recorded.join(&name)),
+                read(dir.join("out").join(&name)),
+            );
+            assert!(old == new, "{folder}/{} differs", name.display());
+        }
     }
 }

@@ -420,6 +420,8 @@ fn bad_arguments_are_refused() {
         &["threads", "4096"],
     );
     refused(&["cores", "--budget=1e300", "-o", "@out"], &["budget"]);
+    refused(&["report", "-o", "@nothing"], &["no results to report"]);
+    assert!(!dir.join("nothing").exists());
     fs::write(dir.join("file"), "").unwrap();
     reproduce(&dir, &["cores", "-o", "@file"]).failed(1, &["cannot make the folder", "file"]);
     fs::create_dir(dir.join("other")).unwrap();
