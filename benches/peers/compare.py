@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 import reproduction
-from data import Data, Entries, read_data, read_tns
+from data import BadInput, Data, Entries, read_data, read_tns
 from programs import PROGRAMS, NotSupported, Setting
 
 HOLDOUT = 0.1  # Fraction of the training entries that selects a setting.
@@ -248,10 +248,13 @@ def main() -> None:
             reproduction.load(options.append, options.data_name)
         except reproduction.NotResults as error:
             parser.error(str(error))
-    train, test = read_tns(options.train), read_tns(options.test)
-    if train.order != test.order:
-        parser.error(f"{options.test} has {test.order} modes, {options.train} has {train.order}")
-    data = read_data(train, test, options.matrix)
+    try:
+        train, test = read_tns(options.train), read_tns(options.test)
+        if train.order != test.order:
+            parser.error(f"{options.test} has {test.order} modes, {options.train} has {train.order}")
+        data = read_data(train, test, options.matrix)
+    except BadInput as error:
+        parser.error(str(error))
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # The programs have threads of their own.
     os.environ["OMP_WAIT_POLICY"] = "passive"  # Barriers that spin take many times as long on a busy machine.
 

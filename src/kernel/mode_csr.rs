@@ -184,6 +184,24 @@ impl ModeCsr {
         self.row_starts[self.row_count()]
     }
 
+    /// Returns the sum of the squared values of all cells. Entries of the same cell add up; they follow each other.
+    pub(crate) fn sum_of_squares(&self) -> f64 {
+        let mut sum = 0.0;
+        for row in 0..self.row_count() {
+            let mut cell = 0.0;
+            let entries = self.row_entries(row);
+            for entry in entries.clone() {
+                cell += f64::from(self.value(entry));
+                let next = entry + 1;
+                if next == entries.end || self.other_rows(next) != self.other_rows(entry) {
+                    sum += cell * cell;
+                    cell = 0.0;
+                }
+            }
+        }
+        sum
+    }
+
     /// The entries of a row.
     #[inline]
     pub(crate) fn row_entries(&self, row: usize) -> Range<usize> {

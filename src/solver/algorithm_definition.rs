@@ -25,7 +25,7 @@ pub(super) trait AlgorithmDefinition: Sync {
     /// Plans the algorithm for a model of this shape.
     fn plan(&self, problem: &Problem<'_>, shape: &CoreShape, options: &Options) -> AlgorithmPlan;
 
-    /// Returns what the algorithm makes of its own options, for the record of the fit.
+    /// Describes how the algorithm interprets its own options, for the record of the fit.
     fn selections(&self, options: &Options) -> Vec<Selection> {
         let _ = options;
         Vec::new()

@@ -89,7 +89,7 @@ fn check_model(options: &Options, kind: ModelKind) -> Result<()> {
     }
 }
 
-/// Returns what the algorithm makes of its own options, for the record of the fit.
+/// Describes how the algorithm interprets its own options, for the record of the fit.
 pub(super) fn selections(options: &Options) -> Vec<Selection> {
     definition(options).selections(options)
 }

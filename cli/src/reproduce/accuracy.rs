@@ -19,8 +19,14 @@ const SEARCH_PART: f64 = 0.6;
 /// The largest number of trials of a search; most end earlier, by their time limit.
 const TRIALS: usize = 100;
 
-/// Penalties that are searched for methods with the paper's settings, which have one penalty for all of them.
+/// Range of lambda_reg for methods with the paper's preset, which has 0.1 for all of them.
 const PENALTIES: &str = "0.01..30";
+/// Ranges of the rank for methods with the paper's preset, by the kind of model.
+const CP_RANKS: &str = "3..64";
+const TUCKER_RANKS: &str = "3..24";
+
+/// The paper's errors are those of predictions that are not clipped to the range of the training values.
+const NO_CLIPPING: [&str; 1] = ["--no-clip"];
 
 /// Measures some methods on some data sets. `sals` measures with the same keys, so that nothing is measured twice.
 pub(super) fn measure(
@@ -44,9 +50,10 @@ pub(super) fn measure(
         }
     }
     let total = open.len();
+    // The same for all, although some end early.
+    let seconds = budget.seconds_for_one_of(total);
     for (done, (key, set, method)) in open.into_iter().enumerate() {
         session.show(&key, done, total);
-        let seconds = budget.seconds_for_one_of(total - done);
         let measurement = tune_and_fit(session, set, method, seconds)?;
         session.keep(key, measurement)?;
     }
@@ -75,7 +82,13 @@ fn tune_and_fit(
     search.extend(data.clone());
     search.extend(options.clone());
     if method.has_paper_preset {
-        search.extend(["--lambda-reg".into(), PENALTIES.into()]);
+        let ranks = match method.arguments.contains(&"cp") {
+            true => CP_RANKS,
+            false => TUCKER_RANKS,
+        };
+        let ranges = ["--lambda-reg", PENALTIES, "--rank", ranks];
+        search.extend(ranges.map(String::from));
+        search.extend(NO_CLIPPING.map(String::from));
     }
     let threads = session.threads();
     for (name, value) in [
@@ -101,12 +114,16 @@ fn tune_and_fit(
     let kept = options.chunks(2).filter(|pair| !chosen.contains(&pair[0]));
     fit.extend(kept.flatten().cloned());
     fit.extend(chosen.clone());
+    if method.has_paper_preset {
+        fit.extend(NO_CLIPPING.map(String::from));
+    }
     fit.extend(set.test_arguments());
     let mut measurement = session.fit(fit, (1.0 - SEARCH_PART) * seconds)?;
     let trials = run.objects.iter().filter(|o| o.get("place").is_some());
     let tried = trials.filter(|o| o["rungs"].as_u64() > Some(0)).count();
     let fields = &mut measurement.fields;
     fields.insert("search".into(), json!(session.command(&search)));
+    fields.insert("given_seconds".into(), json!(seconds));
     fields.insert("trials".into(), json!(found.as_ref().map_or(0, |_| tried)));
     fields.insert("options".into(), json!(chosen.join(" ")));
     if found.is_none() {
@@ -126,8 +143,9 @@ fn found_arguments(found: &str, preset: Option<&str>, of_search: &[String]) -> R
     let mut list = Vec::new();
     for option in OPTION_TABLE {
         let value = found.get(option.name).unwrap_or_default();
-        // The session gives these to every fit.
-        let is_given = ["seed", "threads", "time_limit"].contains(&option.name);
+        // Every fit is given these.
+        let is_given = ["seed", "threads", "time_limit"].contains(&option.name)
+            || (option.name == "clip" && preset.is_some());
         if is_given || base.get(option.name).as_ref() == Some(&value) {
             continue;
         }

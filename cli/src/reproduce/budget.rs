@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The least time of a measurement, in seconds. Budgets that are too small for all measurements are exceeded by it.
+/// Minimum time of a measurement, in seconds. Smaller budgets are exceeded.
 const MIN_SECONDS: f64 = 0.5;
 
 /// A time by which some measurements should be done.

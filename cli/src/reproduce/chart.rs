@@ -279,9 +279,8 @@ fn draw_bars(
     let (width, height) = area.dim_in_pixel();
     area.draw(&Text::new(title.to_string(), (12, 6), ("sans-serif", 15)))?;
     let lengths = bars.iter().filter_map(|b| b.length.as_ref().ok());
-    let Some((low, high)) = range(lengths.map(|x| x.log10())) else {
-        return Ok(());
-    };
+    // Without lengths there are only texts.
+    let (low, high) = range(lengths.map(|x| x.log10())).unwrap_or((0.0, 1.0));
     let step = (height as i32 - TOP - 12) / bars.len().max(1) as i32;
     let room = f64::from(width as i32 - LEFT - 70);
     for (k, bar) in bars.iter().enumerate() {

@@ -161,6 +161,7 @@ impl Run {
             Ending::Failure if self.message().contains("memory") => OUT_OF_MEMORY,
             // The time was up before the first epoch.
             Ending::Refused if self.message().starts_with("time_limit") => OUT_OF_TIME,
+            Ending::Refused if self.message().contains("diverge") => FAILED,
             Ending::Refused => NOT_SUPPORTED,
             Ending::Failure => FAILED,
         }

@@ -76,7 +76,7 @@ pub(super) fn measure(session: &mut Session<'_>, budget: Budget) -> Result<()> {
                         "peak_memory_bytes": run.peak_memory_bytes,
                     }),
                 ),
-                _ => session.without_figures(&run, command),
+                _ => session.without_results(&run, command),
             };
             session.keep(key(t), measurement)?;
         }

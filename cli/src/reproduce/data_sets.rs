@@ -1,6 +1,7 @@
 //! The data that methods are compared on: folders of the user, or planted data of the paper's shapes.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use s3cmtf::generate::{PRESETS, generate, preset};
@@ -74,8 +75,9 @@ pub(super) fn open(session: &mut Session<'_>, budget: Budget) -> Result<Vec<Data
         Some(folder) => find(&folder)?
             .into_iter()
             .map(|folder| {
-                let set = convert(session, &folder)?;
+                let (set, identity) = convert(session, &folder)?;
                 check(session, &set, &folder)?;
+                session.store.identify(&set.name, identity)?;
                 Ok(set)
             })
             .collect(),
@@ -102,8 +104,7 @@ fn plant(session: &mut Session<'_>, like: &str, budget: Budget) -> Result<DataSe
     let generated = generate(&folder, &options, session.progress)?;
     let test = generated.test.as_ref().map(|t| t.0.clone());
     session.store.head.insert(slot, scale.into());
-    let identity = json!({"scale": scale, "seed": options.seed, "threads": options.threads});
-    session.store.identify(like, identity)?;
+    session.store.identify(like, json!({"scale": scale}))?;
     let entries = generated.train.1.count + generated.test.as_ref().map_or(0, |t| t.1.count);
     session.store.note(format!(
         "{like}: planted data of its shape at {} times its scale, {} of {} entries",
@@ -132,8 +133,16 @@ fn find(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     let mut sets = Vec::new();
     for path in files(folder)? {
-        if path.is_dir() && tensor_file(&path, "train")?.is_some() {
+        if !path.is_dir() {
+            continue;
+        }
+        if tensor_file(&path, "train")?.is_some() {
             sets.push(path);
+        } else if tensor_file(&path, "test")?.is_some() {
+            return Err(Error::file(
+                path.display().to_string(),
+                "has no tensor.train.FORMAT, such as tensor.train.tns, but a tensor.test.FORMAT",
+            ));
         }
     }
     if sets.is_empty() {
@@ -178,15 +187,15 @@ fn tensor_file(folder: &Path, part: &str) -> Result<Option<PathBuf>> {
     Ok(found.pop())
 }
 
-/// Converts a data set of the user to binary files.
-fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
+/// Converts a data set of the user to binary files. Also returns what identifies its content.
+fn convert(session: &Session<'_>, folder: &Path) -> Result<(DataSet, Value)> {
     let name = folder.canonicalize().unwrap_or(folder.into());
     let name = name
         .file_name()
         .map_or("data".into(), |n| n.to_string_lossy().into_owned());
     let work = session.work.path().join("sets").join(&name);
     fs::create_dir_all(&work).map_err(|e| Error::io("cannot make a temporary folder", e))?;
-    let binary = |session: &mut Session<'_>, file: &Path, target: &str| {
+    let binary = |file: &Path, target: &str| {
         let target = work.join(target);
         let arguments = [
             "convert".to_string(),
@@ -196,7 +205,11 @@ fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
         let run = child::run(&arguments, f64::INFINITY, session.progress)?;
         match run.ending {
             child::Ending::Success => {
-                let identity = json!({"dims": run.object("dims"), "entries": run.object("count")});
+                let identity = json!({
+                    "dims": run.object("dims"),
+                    "entries": run.object("count"),
+                    "hash": content_hash(&target)?,
+                });
                 Ok((target, identity))
             }
             _ => Err(Error::argument(run.message())),
@@ -211,10 +224,10 @@ fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
         })
     };
     let (train_file, test_file) = (part("train")?, part("test")?);
-    let (train, mut identity) = binary(session, &train_file, "train.coo")?;
-    let (test, of_test) = binary(session, &test_file, "test.coo")?;
+    let (train, of_train) = binary(&train_file, "train.coo")?;
+    let (test, of_test) = binary(&test_file, "test.coo")?;
     let order_of = |identity: &Value| identity["dims"].as_array().map_or(0, Vec::len);
-    let order = order_of(&identity);
+    let order = order_of(&of_train);
     if order_of(&of_test) != order {
         return Err(Error::file(
             test_file.display().to_string(),
@@ -224,10 +237,8 @@ fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
             ),
         ));
     }
-    identity["seed"] = session.arguments.seed.into();
-    identity["threads"] = session.threads().into();
-    session.store.identify(&name, identity)?;
-    let modes = mode_names(folder);
+    let mut identity = json!({"train": of_train, "test": of_test});
+    let modes = mode_names(folder)?;
     let mut matrices = Vec::new();
     for file in files(folder)? {
         let is_matrix = |(name, _): &(&str, &str)| !name.starts_with("tensor.");
@@ -236,7 +247,8 @@ fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
         };
         let coupled = coupled_modes(name, &modes, order);
         // Other tables beside the data are usually names of rows.
-        if coupled.is_empty() && ["csv", "tsv"].contains(&extension) {
+        let has_number = name.starts_with(|c: char| c.is_ascii_digit());
+        if coupled.is_empty() && ["csv", "tsv"].contains(&extension) && !has_number {
             continue;
         }
         if coupled.is_empty() {
@@ -259,16 +271,26 @@ fn convert(session: &mut Session<'_>, folder: &Path) -> Result<DataSet> {
                 "there is a file of this name with another extension; leave one of them",
             ));
         }
-        let (binary, _) = binary(session, &file, &target)?;
+        let (binary, of_matrix) = binary(&file, &target)?;
+        identity[name] = of_matrix;
         matrices.extend(coupled.into_iter().map(|mode| (mode, binary.clone())));
     }
-    Ok(DataSet {
+    let set = DataSet {
         name,
         train,
         test,
         matrices,
         order,
-    })
+    };
+    Ok((set, identity))
+}
+
+/// Returns a hash of the content of a file: FNV-1a, by which other data under the same name is noticed.
+fn content_hash(path: &Path) -> Result<String> {
+    let bytes = fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
+    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, add);
+    Ok(format!("{hash:016x}"))
 }
 
 /// Refuses data that no method can be fitted to, before anything is measured: one epoch of the smallest model reads all of it.
@@ -276,10 +298,10 @@ fn check(session: &Session<'_>, set: &DataSet, folder: &Path) -> Result<()> {
     let mut arguments = vec!["fit".to_string()];
     arguments.extend(set.arguments(true));
     arguments.extend(set.test_arguments());
-    let options = ["--preset", "paper", "--rank", "1", "--epochs", "1", "-o"];
+    let options = ["--algorithm", "als", "--model", "cp", "--rank", "1"];
     arguments.extend(options.map(String::from));
-    let model = session.work.path().join("model.s3m");
-    arguments.push(model.display().to_string());
+    arguments.extend(["--epochs", "1", "--lambda-m", "1", "-o"].map(String::from));
+    arguments.push(session.model_path().display().to_string());
     let run = child::run(&arguments, f64::INFINITY, session.progress)?;
     match run.ending {
         child::Ending::Success => Ok(()),
@@ -290,14 +312,20 @@ fn check(session: &Session<'_>, set: &DataSet, folder: &Path) -> Result<()> {
     }
 }
 
-/// Returns the names of modes in meta.json.
-fn mode_names(folder: &Path) -> Vec<String> {
-    let text = fs::read_to_string(folder.join("meta.json")).unwrap_or_default();
-    let meta: Value = serde_json::from_str(&text).unwrap_or_default();
+/// Returns the names of modes in meta.json, if there is one.
+fn mode_names(folder: &Path) -> Result<Vec<String>> {
+    let path = folder.join("meta.json");
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Error::cannot_open(&path, e)),
+    };
+    let meta: Value = serde_json::from_str(&text)
+        .map_err(|e| Error::file(path.display().to_string(), format!("is not JSON: {e}")))?;
     let of = |key: &str| meta.get(key)?.get("modes")?.as_array().cloned();
     let names = of("tensor").or_else(|| of("matrix")).unwrap_or_default();
     let names = names.iter().filter_map(Value::as_str);
-    names.map(str::to_string).collect()
+    Ok(names.map(str::to_string).collect())
 }
 
 /// Returns the modes, counted from 1, that a matrix with this file name is coupled to.

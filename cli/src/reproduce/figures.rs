@@ -60,7 +60,7 @@ fn errors(store: &Store, figure: Figure, is_shown: &dyn Fn(&str) -> bool) -> Cha
     }
 }
 
-/// Returns marks for the methods of the legend that have no figures.
+/// Returns marks for the methods of the legend that have no results.
 fn marks<'a>(
     measurements: impl Iterator<Item = (&'a Key, &'a Measurement)>,
     legend: &[String],
@@ -75,8 +75,8 @@ fn marks<'a>(
             },
         })
     };
-    let without_figures = measurements.filter(|(_, m)| !m.is_ok());
-    without_figures.filter_map(mark).collect()
+    let without_results = measurements.filter(|(_, m)| !m.is_ok());
+    without_results.filter_map(mark).collect()
 }
 
 /// Returns the seconds and test errors of a fit; of other programs only the last point is known.
@@ -218,7 +218,7 @@ fn chart_of_one(figure: Figure, legend: Vec<String>, content: Content) -> Chart 
 }
 
 /// Returns the order of a method in tables; those of other programs come last.
-pub(super) fn rank_of(method: &str) -> usize {
+pub(super) fn table_position(method: &str) -> usize {
     let place = METHODS.iter().position(|m| m.name == method);
     place.unwrap_or(METHODS.len())
 }

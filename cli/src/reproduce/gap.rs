@@ -8,29 +8,25 @@ use super::child;
 use super::data_sets::DataSet;
 use super::figure::Figure;
 use super::session::{Session, with_grace};
-use super::store::{Key, Measurement, NOT_SUPPORTED, OK};
+use super::store::{Key, Measurement, NOT_SUPPORTED, OK, OUT_OF_TIME};
 
 /// The largest number of clusters.
 const MAX_K: &str = "12";
 /// The curve may take this long, whatever the budget.
 const MIN_SECONDS: f64 = 30.0;
 
-/// Names and options of the models. The weight of matrices is fixed: a fit by default leaves out matrices that do not help.
-const MODELS: [(&str, bool, &[&str]); 4] = [
-    ("coupled", true, &["--lambda-m", "1"]),
-    ("uncoupled", false, &[]),
-    (
-        "coupled, non-negative",
-        true,
-        &["--lambda-m", "1", "--nonneg"],
-    ),
-    ("uncoupled, non-negative", false, &["--nonneg"]),
+/// Names of the models, whether they have the matrices, and whether they are non-negative.
+const MODELS: [(&str, bool, bool); 4] = [
+    ("coupled", true, false),
+    ("uncoupled", false, false),
+    ("coupled, non-negative", true, true),
+    ("uncoupled, non-negative", false, true),
 ];
 
 pub(super) fn measure(session: &mut Session<'_>, sets: &[DataSet], budget: Budget) -> Result<()> {
     let mut open = Vec::new();
     for set in sets {
-        for (name, is_coupled, options) in MODELS {
+        for (name, is_coupled, is_nonneg) in MODELS {
             let key = Key {
                 figure: Figure::Gap,
                 data: set.name.clone(),
@@ -38,12 +34,12 @@ pub(super) fn measure(session: &mut Session<'_>, sets: &[DataSet], budget: Budge
                 x: None,
             };
             if session.needs(&key) {
-                open.push((key, set, is_coupled, options));
+                open.push((key, set, is_coupled, is_nonneg));
             }
         }
     }
     let total = open.len();
-    for (done, (key, set, is_coupled, options)) in open.into_iter().enumerate() {
+    for (done, (key, set, is_coupled, is_nonneg)) in open.into_iter().enumerate() {
         session.show(&key, done, total);
         if set.matrices.is_empty() {
             let message = "the data has no matrices, so there is nothing to compare";
@@ -55,12 +51,19 @@ pub(super) fn measure(session: &mut Session<'_>, sets: &[DataSet], budget: Budge
         }
         let seconds = budget.seconds_for_one_of(total - done);
         let mut arguments = set.arguments(is_coupled);
-        arguments.extend(["--model", "tucker", "--rank", set.paper_rank()].map(String::from));
-        arguments.extend(options.iter().map(|o| o.to_string()));
-        let fitted = session.fit(arguments, 0.5 * seconds)?;
-        let measurement = if fitted.is_ok() {
+        let options = ["--preset", set.paper_preset(), "--algorithm", "opt"];
+        arguments.extend(options.map(String::from));
+        arguments.extend(["--rank".into(), set.paper_rank().into()]);
+        if is_nonneg {
+            arguments.push("--nonneg".into());
+        }
+        let mut fitted = session.fit(arguments, 0.5 * seconds)?;
+        let measurement = if !fitted.is_ok() {
+            fitted
+        } else if session.model_path().exists() {
             gap_curve(session, set, &fitted, seconds)?
         } else {
+            fitted.status = OUT_OF_TIME.into();
             fitted
         };
         session.keep(key, measurement)?;
@@ -79,10 +82,13 @@ fn gap_curve(
     let modes = || set.matrices.iter().map(|(mode, _)| *mode);
     let described = modes().max_by_key(|m| (modes().filter(|n| n == m).count(), *m));
     let mode = described.unwrap_or(1).to_string();
-    let model = session.work.path().join("model.s3m").display().to_string();
+    let seed = session.arguments.seed.to_string();
+    let model = session.model_path().display().to_string();
     let mut arguments: Vec<String> = vec!["clusters".into(), model];
     for (name, value) in [
         ("--mode", mode.as_str()),
+        ("--space", "columns"),
+        ("--seed", seed.as_str()),
         ("--max-k", MAX_K),
         ("--curve-rows", "3000"),
         ("--restarts", "3"),
@@ -98,7 +104,7 @@ fn gap_curve(
         session.command(&arguments)
     );
     let Some(points) = run.object("gap").and_then(curve_points) else {
-        return Ok(session.without_figures(&run, command));
+        return Ok(session.without_results(&run, command));
     };
     let gaps = points.iter().filter_map(|p| p[1].as_f64());
     let of_fit = fitted.fields.get("peak_memory_bytes");

@@ -21,10 +21,8 @@ pub(super) enum MethodKind {
     Paper,
     /// A competitor that takes unobserved cells as zeros, as in the paper.
     ZeroFilled,
-    /// A competitor that fits observed entries.
-    Observed,
-    /// An algorithm of this library beyond the paper.
-    Beyond,
+    /// Another method: a competitor that fits observed entries, or an algorithm of this library beyond the paper.
+    Other,
 }
 
 pub(super) const NAIVE: &str = "S3CMTF-naive";
@@ -53,7 +51,7 @@ pub(super) const METHODS: [Method; 10] = [
         epochs: None,
         has_paper_preset: false,
         uses_matrices: true,
-        kind: MethodKind::Beyond,
+        kind: MethodKind::Other,
     },
     Method {
         name: GIBBS,
@@ -61,7 +59,7 @@ pub(super) const METHODS: [Method; 10] = [
         epochs: None,
         has_paper_preset: false,
         uses_matrices: true,
-        kind: MethodKind::Beyond,
+        kind: MethodKind::Other,
     },
     Method {
         name: CMTF_OPT,
@@ -76,7 +74,7 @@ pub(super) const METHODS: [Method; 10] = [
         epochs: CMTF_OPT_EPOCHS,
         has_paper_preset: true,
         uses_matrices: true,
-        kind: MethodKind::Observed,
+        kind: MethodKind::Other,
     },
     Method {
         name: CMTF_OPT_ZEROS,
@@ -107,7 +105,7 @@ pub(super) const METHODS: [Method; 10] = [
         epochs: None,
         has_paper_preset: true,
         uses_matrices: false,
-        kind: MethodKind::Observed,
+        kind: MethodKind::Other,
     },
 ];
 

@@ -78,6 +78,10 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         progress,
         out,
     };
+    if !figures.is_empty() {
+        let threads = session.threads();
+        session.store.keep_conditions(a.seed, threads)?;
+    }
     let measured = measure(&mut session, &figures, budget);
     progress.clear();
     // What was measured before an interruption or a failure is kept and reported.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::chart::short_number;
 use super::claims::claims;
 use super::figure::Figure;
-use super::figures::{self, rank_of};
+use super::figures::{self, table_position};
 use super::methods::is_of_sals;
 use super::store::{Key, Measurement, Store};
 use crate::output::format_integer;
@@ -116,18 +116,20 @@ fn quoted(text: &str) -> String {
 
 fn markdown(store: &Store, figures: &[Figure]) -> String {
     let head = |name: &str| store.head.get(name).cloned().unwrap_or_default();
-    let machine = head("machine");
-    let part = |name: &str| machine.get(name).cloned().unwrap_or_default();
+    let conditions = head("conditions");
+    let part = |name: &str| conditions["machine"][name].clone();
     let memory = part("memory_bytes").as_u64().unwrap_or(0) >> 30;
     let mut text = format!(
         "# Measurements of the paper's tables and figures\n\n\
-         s3cmtf {}, {}. Machine: {}, {} threads, {memory} GiB of memory, {}. Made by `s3cmtf reproduce`; nothing is entered by hand. \
+         s3cmtf {}, {}. Machine: {}, {} threads, {memory} GiB of memory, {}; {} of the threads used, seed {}. Made by `s3cmtf reproduce`; nothing is entered by hand. \
          `results.json` has every measurement with its command.\n",
         head("version").as_str().unwrap_or(""),
         head("date").as_str().unwrap_or(""),
         part("processor").as_str().unwrap_or("unknown processor"),
         part("threads"),
-        part("system").as_str().unwrap_or("")
+        part("system").as_str().unwrap_or(""),
+        conditions["threads"],
+        conditions["seed"]
     );
     let notes = store.notes();
     if !notes.is_empty() {
@@ -185,7 +187,7 @@ fn sorted(store: &Store, figure: Figure) -> Vec<(&Key, &Measurement)> {
     let mut list: Vec<_> = measurements(store, figure).collect();
     let sets: Vec<String> = list.iter().map(|(k, _)| k.data.clone()).collect();
     let place = |data: &str| sets.iter().position(|s| s == data);
-    list.sort_by_key(|(k, _)| (place(&k.data), rank_of(&k.method)));
+    list.sort_by_key(|(k, _)| (place(&k.data), table_position(&k.method)));
     list
 }
 
@@ -201,7 +203,7 @@ fn mebibytes(bytes: f64) -> String {
     format!("{} MiB", format_integer((bytes / 1048576.0) as u64))
 }
 
-/// Returns the status and the reason of a measurement without figures.
+/// Returns the status and the reason of a measurement without results.
 fn status(m: &Measurement) -> String {
     let message = m.text("message");
     match message.is_empty() {
@@ -213,12 +215,14 @@ fn status(m: &Measurement) -> String {
 fn accuracy_table(store: &Store, figure: Figure) -> String {
     let mut text = String::new();
     if figure == Figure::Accuracy || !has_more_than_sals(store) {
-        text += "Each method of this program had the same time to search for its options on held-out training entries. The first trial of a \
-                 search has the settings of the preset; with 0 trials the method has only those. Fits stop after the epochs of their preset (50 \
-                 for the methods of the paper and its competitors, 500 for CMTF-OPT) or at their time limit, which is in `results.json`.\n\n";
+        text += "Each method of this program had the same time on a data set, unless the column says otherwise: 60% for the search for its options \
+                 on held-out training entries, 40% for the fit. Searches have the same ranges of rank (3 to 64 for CP, 3 to 24 for Tucker) and penalty for \
+                 the methods of the paper and its competitors; with 0 trials a method has the settings of its preset. Their fits stop after 50 epochs (500 \
+                 for CMTF-OPT) or at their time limit, and their predictions are not clipped. Those of `blocked`, `gibbs` and other programs are \
+                 clipped to the range of the training values.\n\n";
     }
-    text += "| data | method | test RMSE | seconds of training | epochs | trials of the search | peak memory | ended by |\n\
-             | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    text += "| data | method | test RMSE | seconds of training | epochs | trials of the search | seconds given | peak memory | ended by |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
     for (key, m) in sorted(store, figure) {
         let points = m.points("epochs");
         let seconds = points.last().map(|p| p[0]).or(m.number("seconds"));
@@ -232,7 +236,7 @@ fn accuracy_table(store: &Store, figure: Figure) -> String {
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {rmse} | {} | {} | {} | {} | {ended} |",
+            "| {} | {} | {rmse} | {} | {} | {} | {} | {} | {ended} |",
             cell(&key.data),
             cell(&key.method),
             seconds.map_or("-".into(), short_number),
@@ -242,6 +246,7 @@ fn accuracy_table(store: &Store, figure: Figure) -> String {
                 points.len().to_string()
             },
             number(m, "trials"),
+            number(m, "given_seconds"),
             memory(m)
         );
     }
@@ -295,7 +300,7 @@ fn grid(store: &Store, figure: Figure, field: &str, show: &dyn Fn(f64) -> String
     text
 }
 
-/// Returns a list of the measurements of a figure that have no figures, with the reasons; empty without such.
+/// Returns a list of the measurements without results, with the reasons; empty if there are none.
 fn reasons(store: &Store, figure: Figure) -> String {
     let mut list: Vec<(String, Vec<&str>)> = Vec::new();
     for (key, m) in store.of_figure(figure).filter(|(_, m)| !m.is_ok()) {
@@ -323,7 +328,7 @@ fn scaling_table(store: &Store, figure: Figure) -> String {
     let memory = grid(store, figure, PEAK_MEMORY, &mebibytes);
     let reasons = reasons(store, figure);
     format!(
-        "Seconds per iteration, the median of two:\n\n{times}{reasons}\nPeak memory:\n\n{memory}"
+        "Seconds per iteration, the mean of the first two:\n\n{times}{reasons}\nPeak memory:\n\n{memory}"
     )
 }
 
@@ -339,7 +344,7 @@ fn cores_table(store: &Store) -> String {
     });
     let peaks: Vec<String> = peaks.collect();
     format!(
-        "{}. One fit with several threads:\n\n{one}{reasons}\nAs many independent fits of one thread at the same time, in total:\n\n\
+        "{}, without matrices. `bench` takes the fastest epoch, of S3CMTF-naive on a sample of the entries. One fit with several threads:\n\n{one}{reasons}\nAs many independent fits of one thread at the same time, in total:\n\n\
          {independent}\nPeak memory, with the independent fits: {}.\n",
         store.data_sets(figure).join(", "),
         peaks.join(", ")
@@ -348,7 +353,8 @@ fn cores_table(store: &Store) -> String {
 
 fn gap_table(store: &Store) -> String {
     let mut text = String::from(
-        "| data | model | mode | largest gap | peak memory | remark |\n| --- | --- | --- | --- | --- | --- |\n",
+        "Models of S3CMTF-opt with the paper's settings; distances between rows of the factor, as in the paper.\n\n\
+         | data | model | mode | largest gap | peak memory | remark |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     for (key, m) in sorted(store, Figure::Gap) {
         let _ = writeln!(

@@ -16,7 +16,7 @@ use crate::output::format_integer;
 
 /// The rank of every mode, as in the paper's analysis of scalability.
 const RANK: &str = "10";
-/// Iterations per fit; their median counts.
+/// Iterations per fit; their mean counts.
 const EPOCHS: u64 = 2;
 /// The time in which a method refuses data for which there is not enough memory.
 const REFUSAL_SECONDS: f64 = 0.5;
@@ -193,7 +193,7 @@ fn left_out(
     Ok(Measurement::new(LEFT_OUT, json!({"message": message})))
 }
 
-/// Returns the name of the seconds per entry that the last data of a figure took to generate.
+/// Returns the key under which results.json keeps the seconds to generate one entry.
 fn generation_slot(figure: Figure) -> String {
     format!("{}_generation_seconds_per_entry", figure.name())
 }
@@ -236,7 +236,10 @@ fn too_long_to_fit(
     match measurement.status.as_str() {
         OK => {
             let factor = (cell.entries as f64 / before.entries as f64).max(1.0);
-            let expected = measurement.number("seconds")? * factor;
+            // A fit that was killed took at least its time limit.
+            let seconds_before = measurement.number("seconds");
+            let seconds_before = seconds_before.or(measurement.number("limit_seconds"))?;
+            let expected = seconds_before * factor;
             (expected > seconds).then(|| {
                 format!(
                     "about {expected:.1} s by the size before, and the budget has {seconds:.1} s"

@@ -1,18 +1,22 @@
 //! What all figures share: arguments, results, progress, and the measurement of a fit.
 
+use std::fs;
+use std::path::PathBuf;
+
 use s3cmtf::parallel::available_threads;
 use s3cmtf::{Monitor, Result};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::arguments::Arguments;
+use super::chart::short_number;
 use super::child::{self, Run};
 use super::store::{FAILED, Key, LEFT_OUT, Measurement, OK, OUT_OF_TIME, Store};
 use crate::output::Output;
 use crate::progress::Progress;
 
-/// A fit that ends by its own time limit gets this many seconds more for reading data and the evaluation of an epoch, and
-/// `GRACE_FACTOR` times its limit.
+/// A process is killed after `GRACE_FACTOR` times its time limit plus `GRACE_SECONDS`, which it needs to read data and to evaluate
+/// an epoch.
 const GRACE_SECONDS: f64 = 10.0;
 const GRACE_FACTOR: f64 = 1.5;
 
@@ -67,9 +71,11 @@ impl Session<'_> {
         self.progress.progress(&phase, done as u64, total as u64);
     }
 
-    /// Runs `fit` for at most `seconds` and returns its figures.
+    /// Runs `fit` for at most `seconds` and returns its results.
     pub fn fit(&self, arguments: Vec<String>, seconds: f64) -> Result<Measurement> {
-        let model = self.work.path().join("model.s3m");
+        let model = self.model_path();
+        // A fit that is killed leaves no model, nor that of the fit before.
+        let _ = fs::remove_file(&model);
         let common = [
             "--seed".to_string(),
             self.arguments.seed.to_string(),
@@ -86,7 +92,12 @@ impl Session<'_> {
         list.extend(common);
         let run = child::run(&list, with_grace(seconds), self.progress)?;
         let message = self.without_folders(&run.message());
-        Ok(figures_of_fit(&run, message, &self.command(&list), seconds))
+        Ok(results_of_fit(&run, message, &self.command(&list), seconds))
+    }
+
+    /// Returns the path of the model that was fitted last.
+    pub fn model_path(&self) -> PathBuf {
+        self.work.path().join("model.s3m")
     }
 
     /// Returns a command as one would type it, without the names of temporary folders.
@@ -96,8 +107,8 @@ impl Session<'_> {
         self.without_folders(&format!("s3cmtf {}", words.join(" ")))
     }
 
-    /// Returns the result of a process that did not give the figures it was started for.
-    pub fn without_figures(&self, run: &Run, command: String) -> Measurement {
+    /// Returns the measurement of a process that did not print its results.
+    pub fn without_results(&self, run: &Run, command: String) -> Measurement {
         let status = match run.status() {
             OK => FAILED,
             other => other,
@@ -147,14 +158,18 @@ fn describe(m: &Measurement) -> String {
         ("largest_gap", "largest gap"),
     ] {
         if let Some(x) = m.number(name) {
-            parts.push(format!("{x:.4} {unit}"));
+            let text = match name {
+                "test_rmse" => format!("{x:.4}"),
+                _ => short_number(x),
+            };
+            parts.push(format!("{text} {unit}"));
         }
     }
     parts.join(", ")
 }
 
-/// Returns the figures that `fit --json` printed. Epochs that were finished before a fit was ended count.
-fn figures_of_fit(run: &Run, message: String, command: &str, limit: f64) -> Measurement {
+/// Returns the results that `fit --json` printed. Epochs that were finished before a fit was ended count.
+fn results_of_fit(run: &Run, message: String, command: &str, limit: f64) -> Measurement {
     let number = |object: &Value, name: &str| object.get(name).and_then(Value::as_f64);
     let summary = run.object("summary").cloned().unwrap_or_default();
     let mut seconds = number(&summary, "init_seconds").unwrap_or(0.0);
@@ -278,13 +293,13 @@ mod tests {
             ),
         ] {
             let run = run(ending, epochs, errors);
-            let m = figures_of_fit(&run, run.message(), "s3cmtf fit", 1.0);
+            let m = results_of_fit(&run, run.message(), "s3cmtf fit", 1.0);
             assert_eq!(m.status, status, "{ending:?} {errors}");
             assert_eq!(m.number("peak_memory_bytes"), Some(1048576.0));
             assert_eq!(m.text("message").is_empty(), m.is_ok(), "{:?}", m.fields);
         }
         let stopped = run(Ending::TimedOut, 2, "");
-        let m = figures_of_fit(&stopped, String::new(), "s3cmtf fit", 1.0);
+        let m = results_of_fit(&stopped, String::new(), "s3cmtf fit", 1.0);
         assert_eq!(
             (m.number("test_rmse"), m.number("seconds_per_epoch")),
             (Some(1.5), Some(2.0))

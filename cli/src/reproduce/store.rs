@@ -202,6 +202,34 @@ impl Store {
         self.save()
     }
 
+    /// Keeps how all measurements of the folder are made. Refuses others, which would be mixed with them.
+    pub fn keep_conditions(&mut self, seed: u64, threads: usize) -> Result<()> {
+        let conditions = json!({"seed": seed, "threads": threads, "machine": machine::describe()});
+        let known = self.head.get("conditions").cloned();
+        let deciding = |c: &Value| {
+            let machine = &c["machine"];
+            [
+                &c["seed"],
+                &c["threads"],
+                &machine["processor"],
+                &machine["threads"],
+            ]
+            .map(Value::clone)
+        };
+        match known {
+            Some(known) if deciding(&known) != deciding(&conditions) => Err(Error::file(
+                self.folder.join(FILE).display().to_string(),
+                format!(
+                    "has results of another seed, number of threads or machine: {known}, not {conditions}; name another folder with -o"
+                ),
+            )),
+            _ => {
+                self.head.insert("conditions".into(), conditions);
+                Ok(())
+            }
+        }
+    }
+
     /// Keeps what identifies some data. Refuses other data under the same name, whose measurements would be mixed.
     pub fn identify(&mut self, name: &str, identity: Value) -> Result<()> {
         let known = self.head.entry("data").or_insert_with(|| json!({}));
@@ -212,7 +240,7 @@ impl Store {
             Some(old) if *old != identity => Err(Error::file(
                 self.folder.join(FILE).display().to_string(),
                 format!(
-                    "has results of other data, or of another seed or number of threads, under the name {name}: {old}, not {identity}; name another folder with -o"
+                    "has results of other data under the name {name}: {old}, not {identity}; name another folder with -o"
                 ),
             )),
             Some(_) => Ok(()),
@@ -272,7 +300,6 @@ fn new_head() -> Map<String, Value> {
     head.insert("program".into(), json!("s3cmtf"));
     head.insert("version".into(), json!(VERSION));
     head.insert("date".into(), json!(machine::today()));
-    head.insert("machine".into(), machine::describe());
     head
 }
 

@@ -206,6 +206,7 @@ fn all_methods_are_compared_on_data_of_order_4() {
     assert_eq!(found.len(), 10);
     let page = fs::read_to_string(dir.join("out/reproduction.md")).unwrap();
     for m in &found {
+        assert!(m["given_seconds"].as_f64().unwrap() > 0.0, "{m}");
         // Slow methods may run out of time, but none is missing.
         let status = m["status"].as_str().unwrap();
         assert!(["ok", "O.O.T."].contains(&status), "{m}");
@@ -379,6 +380,19 @@ fn bad_data_sets_are_refused() {
     fs::copy(&tensor, dir.join("sets/tiny/tensor.test.coo")).unwrap();
     fs::copy(&tensor, dir.join("sets/tiny/1_cube.coo")).unwrap();
     refused(&["sets/tiny", "1_cube.coo"]);
+    fs::remove_file(dir.join("sets/tiny/1_cube.coo")).unwrap();
+    fs::write(dir.join("sets/tiny/7_groups.csv"), "a,b,value\n1,1,1\n").unwrap();
+    refused(&["7_groups.csv", "a mode from 1 to 3"]);
+    fs::remove_file(dir.join("sets/tiny/7_groups.csv")).unwrap();
+    fs::write(dir.join("sets/tiny/meta.json"), "{").unwrap();
+    refused(&["meta.json", "is not JSON"]);
+    fs::remove_file(dir.join("sets/tiny/meta.json")).unwrap();
+    fs::rename(&tensor, dir.join("sets/tiny/tensor_train.coo")).unwrap();
+    refused(&["tiny", "has no tensor.train.FORMAT"]);
+    // Nothing was measured, so repaired data is accepted.
+    fs::rename(dir.join("sets/tiny/tensor_train.coo"), &tensor).unwrap();
+    let repaired = ["gap", "--data", "@sets", "-o", "@out", "--budget", "0.02"];
+    reproduce(&dir, &repaired).ok();
 }
 
 #[test]
@@ -386,9 +400,34 @@ fn results_of_other_data_are_not_mixed() {
     let dir = tiny_sets("mixed");
     let arguments = ["gap", "--data", "@sets", "-o", "@out", "--budget", "0.02"];
     reproduce(&dir, &arguments).ok();
-    let mut other = arguments.to_vec();
-    other.extend(["--seed", "7"]);
-    reproduce(&dir, &other).failed(2, &["results of other data", "tiny"]);
+    for (option, value) in [("--seed", "7"), ("--threads", "1")] {
+        // The first run had all threads.
+        if option == "--threads" && std::thread::available_parallelism().unwrap().get() == 1 {
+            continue;
+        }
+        let mut other = arguments.to_vec();
+        other.extend([option, value]);
+        reproduce(&dir, &other).failed(2, &["another seed, number of threads or machine"]);
+    }
+    // The same sizes with other values.
+    let test = dir.join("sets/tiny/tensor.test.coo");
+    let made = [
+        "generate",
+        "-o",
+        "@other",
+        "--dims",
+        "60,50,8",
+        "--entries",
+        "3000",
+        "--test",
+        "0.2",
+        "--seed",
+        "5",
+        "--no-truth",
+    ];
+    run(expand_paths(&dir, &made)).ok();
+    fs::copy(dir.join("other/tensor.test.coo"), test).unwrap();
+    reproduce(&dir, &arguments).failed(2, &["results of other data", "tiny"]);
 }
 
 #[test]

@@ -24,9 +24,10 @@
 //! gradient per trial. If no step lowers f, the epoch leaves the model as it is. Inner products, sums and the line search are
 //! in `f64`; they are independent of the thread count. A resumed fit starts with an empty L-BFGS history.
 //!
-//! Open `solver` first: it runs an epoch. `definition` is what the driver knows before, `setup` prepares the solver and refuses what the method does not have, `objective` computes f
-//! and its gradient with one `row_pass` per mode and matrix, `parameter_vector` holds vectors of the parameters' shape, `lbfgs`
-//! the history and the direction, `line_search` is the search along it.
+//! Open `solver` first: it runs an epoch. `definition` is what the driver knows before the solver is created, `setup`
+//! prepares the solver and refuses what the method does not have, `objective` computes f and its gradient with one `row_pass`
+//! per mode and matrix, `parameter_vector` holds vectors of the parameters' shape, `lbfgs` the history and the direction,
+//! `line_search` is the search along it.
 
 mod definition;
 mod grouped_entries;

@@ -151,7 +151,7 @@ impl Objective {
             self.partials(vec![other], rank)
         };
         let mut all_cells = [None, None];
-        // The squared errors if nothing were observed but the unobserved values, less those of these values.
+        // |Y|^2 - 2 <B, Y^> + |Y^|^2, where every cell of B has the unobserved value of its column.
         let mut unobserved = 0.0;
         if let Some((full, squares)) = &matrix.full {
             let u = row_moments(rows, full.by_row.row_count(), &[], pool)?;

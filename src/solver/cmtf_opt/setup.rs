@@ -95,7 +95,7 @@ fn objective(model: &Model, context: &FitContext<'_>) -> Result<Objective> {
     let by_mode = group_by_modes(tensor, pool)?;
     let squares = options
         .is_zero_filled()
-        .then(|| sum_of_squares(&by_mode[0]));
+        .then(|| by_mode[0].sum_of_squares());
     let by_mode = by_mode.into_iter();
     let tensor = by_mode.map(|csr| GroupedEntries::new(Arc::new(csr)));
     let mut matrices = Vec::new();
@@ -110,24 +110,6 @@ fn objective(model: &Model, context: &FitContext<'_>) -> Result<Objective> {
         penalties: penalties(model, data)?,
         level: *level,
     })
-}
-
-/// Returns the sum of the squared values of all cells. Entries of the same cell add up; they follow each other.
-fn sum_of_squares(csr: &ModeCsr) -> f64 {
-    let mut sum = 0.0;
-    for row in 0..csr.row_count() {
-        let mut cell = 0.0;
-        let entries = csr.row_entries(row);
-        for entry in entries.clone() {
-            cell += f64::from(csr.value(entry));
-            let next = entry + 1;
-            if next == entries.end || csr.other_rows(next) != csr.other_rows(entry) {
-                sum += cell * cell;
-                cell = 0.0;
-            }
-        }
-    }
-    sum
 }
 
 /// Groups the entries of a matrix by row and by column.

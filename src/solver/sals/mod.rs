@@ -19,9 +19,9 @@
 //! of two blocks. Each epoch computes it from the model first, so a resumed fit takes the course of an uninterrupted one.
 //! Sums of entries are in `f32` over short chunks and in `f64` beyond, normal equations are solved in `f64`.
 //!
-//! Open `solver` first: it runs an epoch. `definition` is what the driver knows before, `setup` prepares the solver and refuses what the method does not have, `mode_entries`
-//! are the entries by row, `column_block` is a copy of the columns of a block, `residuals` keeps r up to date, `row_update`
-//! solves for the rows of a mode.
+//! Open `solver` first: it runs an epoch. `definition` is what the driver knows before the solver is created, `setup`
+//! prepares the solver and refuses what the method does not have, `mode_entries` are the entries by row, `column_block` is a
+//! copy of the columns of a block, `residuals` keeps r up to date, `row_update` solves for the rows of a mode.
 
 mod column_block;
 mod definition;

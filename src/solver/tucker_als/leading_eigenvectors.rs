@@ -30,7 +30,7 @@ const MAX_RESTARTS: usize = 100;
 /// Length of a residual, relative to the largest Ritz value, that rounding leaves.
 const ROUNDING: f64 = 1e-14;
 
-/// A column of which no larger part is left after the subtraction of its components is linearly dependent.
+/// A column is linearly dependent if orthogonalization leaves at most this fraction of its length.
 const DEPENDENT_COLUMN: f64 = 1e-10;
 
 /// A matrix of at most this many times the number of vectors, or of this size, is formed and diagonalized.
@@ -117,7 +117,7 @@ pub(super) fn leading_eigenvectors(
                     });
                 }
             }
-            // Once more, for what rounding has left.
+            // A second orthogonalization removes rounding errors.
             let left = cross_products(&basis, &image, count, pool)?;
             add_products(&basis, &left, -1.0, count, &mut image, pool)?;
             let length = |k: usize| {
@@ -165,7 +165,7 @@ fn extend_basis(
 ) -> Result<()> {
     let count = lengths.len();
     let left = column_lengths(&block, count, pool)?;
-    // What is left of other columns are rounding errors.
+    // The residuals of the other columns are rounding errors.
     let is_left: Vec<bool> = (left.iter().zip(lengths))
         .map(|(left, length)| *left > DEPENDENT_COLUMN * length)
         .collect();

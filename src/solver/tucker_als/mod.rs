@@ -25,10 +25,10 @@
 //! are computed again for each product. Singular vectors come from an eigenproblem of the smaller of the two sizes of M. A fit
 //! that needs more memory than is available is refused before anything is allocated.
 //!
-//! Open `solver` first: it runs an epoch. `definition` is what the driver knows before, with `memory`; `setup` prepares the
-//! solver and refuses what the method does not have, `mode_entries` are the entries by row, `unfolded_rows` computes W,
-//! `unfolding` products with M, `factor_update` the singular vectors from `leading_eigenvectors`, `dense` has products and
-//! orthonormalization of matrices with few columns, `projection` the core, `objective` the loss.
+//! Open `solver` first: it runs an epoch. `definition` is what the driver knows before the solver is created, with `memory`;
+//! `setup` prepares the solver and refuses what the method does not have, `mode_entries` are the entries by row,
+//! `unfolded_rows` computes W, `unfolding` products with M, `factor_update` the singular vectors from `leading_eigenvectors`,
+//! `dense` has products and orthonormalization of matrices with few columns, `projection` the core, `objective` the loss.
 
 mod definition;
 mod dense;

@@ -13,7 +13,6 @@ use super::dense::factor_rows;
 use super::mode_entries::TuckerMode;
 use super::unfolding::Unfolding;
 use crate::error::Result;
-use crate::kernel::ModeCsr;
 use crate::linalg::dot;
 use crate::model::Model;
 use crate::parallel::ThreadPool;
@@ -22,27 +21,6 @@ use crate::simd::padded_len;
 use crate::solver::data::Data;
 use crate::solver::gram::row_moments;
 use crate::try_alloc::{CORE_ENTRIES, try_with_capacity, try_zeroed};
-
-/// Returns |X|^2. The values of a cell with several entries are added up.
-pub(super) fn sum_of_squares(csr: &ModeCsr) -> f64 {
-    let mut sum = 0.0;
-    for row in 0..csr.row_count() {
-        // Entries are sorted.
-        let mut cell: Option<(&[u32], f64)> = None;
-        for e in csr.row_entries(row) {
-            let (position, value) = (csr.other_rows(e), f64::from(csr.value(e)));
-            cell = match cell {
-                Some((last, total)) if last == position => Some((last, total + value)),
-                _ => {
-                    sum += cell.map_or(0.0, |(_, total)| total * total);
-                    Some((position, value))
-                }
-            };
-        }
-        sum += cell.map_or(0.0, |(_, total)| total * total);
-    }
-    sum
-}
 
 /// Returns the objective of a model. `mode` are the entries of mode `n`, and `squares` is |X|^2.
 pub(super) fn objective(

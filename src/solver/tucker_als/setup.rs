@@ -1,7 +1,6 @@
 //! Construction of the solver from the driver's data, and what it refuses.
 
 use super::mode_entries::{TuckerMode, ZeroFilledMatrix};
-use super::objective::sum_of_squares;
 use super::solver::TuckerAlsSolver;
 
 use crate::error::{Error, Result};
@@ -104,7 +103,7 @@ impl TuckerAlsSolver {
         let mut modes_by_size: Vec<usize> = (0..row_counts.len()).collect();
         stable_sort_by_key(&mut modes_by_size, &|&n| row_counts[n]);
         let solver = TuckerAlsSolver {
-            squares: sum_of_squares(&modes[0].csr),
+            squares: modes[0].csr.sum_of_squares(),
             modes,
             modes_by_size,
             seed: options.seed,
