@@ -859,7 +859,8 @@ typedef struct s3cmtf_trial {
     uint64_t number;
     /** The number of rungs at which it was evaluated. */
     uint64_t rungs;
-    /** The number of epochs (or Gibbs sweeps) at the last of them. */
+    /** The number of epochs (or Gibbs sweeps) at the last of them, or at the one with the lowest RMSE if the first epochs of a
+      *  fit are a shorter fit: then the options of the trial have that number. */
     uint64_t epochs;
     /** RMSE on the validation entries there; NaN if it failed. */
     double valid_rmse;

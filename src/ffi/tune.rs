@@ -34,7 +34,8 @@ pub struct TrialFigures {
     pub number: u64,
     /// The number of rungs at which it was evaluated.
     pub rungs: u64,
-    /// The number of epochs (or Gibbs sweeps) at the last of them.
+    /// The number of epochs (or Gibbs sweeps) at the last of them, or at the one with the lowest RMSE if the first epochs of a
+    /// fit are a shorter fit: then the options of the trial have that number.
     pub epochs: u64,
     /// RMSE on the validation entries there; NaN if it failed.
     pub valid_rmse: f64,

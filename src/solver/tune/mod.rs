@@ -85,7 +85,7 @@ pub fn tune(
         Err(Error::Cancelled) => StopReason::Cancelled,
         Err(e) => return Err(e),
     };
-    let mut trials = search.trials;
+    let mut trials = search.into_trials();
     stable_sort_by(&mut trials, &|a, b| {
         let key = |t: &Trial| (t.error.is_some(), std::cmp::Reverse(t.rungs));
         key(a)

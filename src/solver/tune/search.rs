@@ -10,7 +10,7 @@ use super::trial::{Trial, TuneObserver, TuneOptions, TuneProgress};
 use super::trial_run::{PausedFit, TrialJob, TrialRunner};
 use super::trial_sampler::TrialSampler;
 use crate::error::{Error, Result};
-use crate::options::{Algorithm, Options};
+use crate::options::{Algorithm, LearningRateSchedule, Options};
 use crate::parallel::{StopFlag, available_threads, run_ordered};
 use crate::problem::Problem;
 use crate::progress::report_progress;
@@ -185,12 +185,34 @@ impl<'a> Search<'a> {
         let trial = &mut self.trials[t];
         if let Some(outcome) = self.state.outcomes.get(&(rung, t)) {
             trial.seconds += outcome.seconds;
-            trial.epochs = epochs;
             match &outcome.rmse {
-                Ok(rmse) => (trial.valid_rmse, trial.rungs) = (*rmse, rung + 1),
+                Ok(rmse) => {
+                    trial.rungs = rung + 1;
+                    // Overfitting is not held against a fit that can stop before it.
+                    if trial.valid_rmse.is_nan()
+                        || *rmse < trial.valid_rmse
+                        || !can_stop_early(&trial.options)
+                    {
+                        (trial.valid_rmse, trial.epochs) = (*rmse, epochs);
+                    }
+                }
                 Err(why) => (trial.valid_rmse, trial.error) = (f64::NAN, Some(why.clone())),
             }
         }
+    }
+
+    /// Returns the trials. Those with a lower error at an earlier rung than at the last one have its number of epochs as theirs.
+    pub(super) fn into_trials(self) -> Vec<Trial> {
+        let stops_early =
+            |t: &Trial| t.rungs > 0 && t.epochs < self.rung_epoch(t.rungs - 1, t.number);
+        let early: Vec<bool> = self.trials.iter().map(stops_early).collect();
+        let mut trials = self.trials;
+        for (trial, is_early) in trials.iter_mut().zip(early) {
+            if is_early {
+                trial.options.epochs = trial.epochs;
+            }
+        }
+        trials
     }
 
     /// The epoch of a trial's first rung.
@@ -306,6 +328,15 @@ fn sample_trials(sampler: &TrialSampler<'_>, count: usize) -> Result<Vec<Trial>>
         });
     }
     Ok(trials)
+}
+
+/// Returns whether the first epochs of a fit with these options are a fit with fewer epochs. Other learning-rate schedules depend on
+/// the last epoch, and posterior samples are averaged.
+fn can_stop_early(options: &Options) -> bool {
+    let algorithm = options.algorithm.properties();
+    let has_own_schedule =
+        algorithm.has_learning_rate && options.schedule != LearningRateSchedule::Inverse;
+    algorithm.has_single_model && !has_own_schedule
 }
 
 /// The last epoch of a fit with these options, or its last sweep.

@@ -62,7 +62,8 @@ pub struct Trial {
     pub options: Options,
     /// Number of rungs at which it was measured.
     pub rungs: usize,
-    /// The epoch (for `gibbs`: sweep) of the last of these rungs.
+    /// The epoch (for `gibbs`: sweep) of the last of these rungs, or of the one with the lowest error if the first epochs of a
+    /// fit are a shorter fit.
     pub epochs: u64,
     /// The validation RMSE there; NaN if there is none.
     pub valid_rmse: f64,
