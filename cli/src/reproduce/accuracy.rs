@@ -24,6 +24,8 @@ const PENALTIES: &str = "0.01..30";
 /// Ranges of the rank for methods with the paper's preset, by the kind of model.
 const CP_RANKS: &str = "3..64";
 const TUCKER_RANKS: &str = "3..24";
+/// The largest core of a range has as many entries at any order.
+const MAX_CORE_LEN: f64 = 24.0 * 24.0 * 24.0;
 
 /// The paper's errors are those of predictions that are not clipped to the range of the training values.
 const NO_CLIPPING: [&str; 1] = ["--no-clip"];
@@ -82,11 +84,11 @@ fn tune_and_fit(
     search.extend(data.clone());
     search.extend(options.clone());
     if method.has_paper_preset {
-        let ranks = match method.arguments.contains(&"cp") {
-            true => CP_RANKS,
-            false => TUCKER_RANKS,
-        };
-        let ranges = ["--lambda-reg", PENALTIES, "--rank", ranks];
+        if let Some(start) = &set.start {
+            search.extend(["--config".into(), start.display().to_string()]);
+        }
+        let ranks = rank_range(method.arguments.contains(&"cp"), set.order);
+        let ranges = ["--lambda-reg", PENALTIES, "--rank", &ranks];
         search.extend(ranges.map(String::from));
         search.extend(NO_CLIPPING.map(String::from));
     }
@@ -115,7 +117,14 @@ fn tune_and_fit(
     fit.extend(kept.flatten().cloned());
     fit.extend(chosen.clone());
     if method.has_paper_preset {
+        if let Some(start) = set.start.as_ref().filter(|_| found.is_none()) {
+            fit.extend(["--config".into(), start.display().to_string()]);
+        }
         fit.extend(NO_CLIPPING.map(String::from));
+    }
+    // Short iterations would otherwise take less time than their evaluation.
+    if let Some(every) = method.eval_every {
+        fit.extend(["--eval-every".into(), every.into()]);
     }
     fit.extend(set.test_arguments());
     let mut measurement = session.fit(fit, (1.0 - SEARCH_PART) * seconds)?;
@@ -130,6 +139,18 @@ fn tune_and_fit(
         fields.insert("search_message".into(), json!(run.message()));
     }
     Ok(measurement)
+}
+
+/// Returns the range of the ranks of a search.
+fn rank_range(is_cp: bool, order: usize) -> String {
+    match (is_cp, order) {
+        (true, _) => CP_RANKS.into(),
+        (false, ..=3) => TUCKER_RANKS.into(),
+        (false, order) => {
+            let largest = MAX_CORE_LEN.powf(1.0 / order as f64).floor().max(3.0);
+            format!("2..{largest}")
+        }
+    }
 }
 
 /// Returns the arguments that, after those of the search, make the options that it found.
@@ -163,6 +184,13 @@ fn found_arguments(found: &str, preset: Option<&str>, of_search: &[String]) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_of_high_order_have_small_ranks() {
+        let ranges = [3, 4, 5, 8].map(|order| rank_range(false, order));
+        assert_eq!(ranges, ["3..24", "2..10", "2..6", "2..3"]);
+        assert_eq!(rank_range(true, 4), CP_RANKS);
+    }
 
     #[test]
     fn found_options_become_arguments() {

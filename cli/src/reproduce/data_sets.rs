@@ -4,13 +4,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use s3cmtf::generate::{PRESETS, generate, preset};
+use s3cmtf::generate::{PRESETS, preset};
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
 use super::budget::Budget;
 use super::chart::short_number;
 use super::child;
+use super::machine;
 use super::session::Session;
 use crate::output::format_integer;
 
@@ -27,7 +28,12 @@ pub(super) struct DataSet {
     /// Modes, counted from 1, and files.
     pub matrices: Vec<(usize, PathBuf)>,
     pub order: usize,
+    /// A file of options with the rank that searches begin with, if it is not that of the paper's settings.
+    pub start: Option<PathBuf>,
 }
+
+/// The name of the file of [`DataSet::start`].
+const START: &str = "start.conf";
 
 impl DataSet {
     /// Returns the arguments of `fit` and `tune` for the training data.
@@ -69,15 +75,26 @@ impl DataSet {
     }
 }
 
+/// Returns the folders of the data sets that the arguments name; `None` for planted data. Missing data is found before anything
+/// is written.
+pub(super) fn folders(data: Option<&Path>) -> Result<Option<Vec<PathBuf>>> {
+    data.map(find).transpose()
+}
+
 /// Opens all data sets.
-pub(super) fn open(session: &mut Session<'_>, budget: Budget) -> Result<Vec<DataSet>> {
-    match session.arguments.data.clone() {
-        Some(folder) => find(&folder)?
-            .into_iter()
+pub(super) fn open(
+    session: &mut Session<'_>,
+    folders: Option<&[PathBuf]>,
+    budget: Budget,
+) -> Result<Vec<DataSet>> {
+    match folders {
+        Some(folders) => folders
+            .iter()
             .map(|folder| {
-                let (set, identity) = convert(session, &folder)?;
-                check(session, &set, &folder)?;
+                let (set, identity, commands) = convert(session, folder)?;
+                check(session, &set, folder)?;
                 session.store.identify(&set.name, identity)?;
+                session.store.keep_data_commands(&set.name, &commands);
                 Ok(set)
             })
             .collect(),
@@ -95,34 +112,34 @@ fn plant(session: &mut Session<'_>, like: &str, budget: Budget) -> Result<DataSe
     // A continued run has the scale of the first one.
     let slot = format!("scale_{like}");
     let known = session.store.head.get(&slot).and_then(Value::as_f64);
+    // The command has as many digits.
     let scale = known.unwrap_or((wanted / full.entries as f64).min(1.0));
-    let mut options = preset(like, scale)?;
-    options.write_truth = false;
-    options.seed = session.arguments.seed;
-    options.threads = session.threads();
-    let folder = session.work.path().join("sets").join(like);
-    let generated = generate(&folder, &options, session.progress)?;
-    let test = generated.test.as_ref().map(|t| t.0.clone());
+    let scale: f64 = format!("{scale:.6}").parse().unwrap_or(scale);
+    let name = format!("{like}-like");
+    let work = session.work.path().join("sets").join(&name);
+    let scale_word = scale.to_string();
+    let arguments = ["--like", like, "--scale", &scale_word];
+    let command = session.generate(&format!("sets/{name}"), &arguments)?;
     session.store.head.insert(slot, scale.into());
     session.store.identify(like, json!({"scale": scale}))?;
-    let entries = generated.train.1.count + generated.test.as_ref().map_or(0, |t| t.1.count);
+    session.store.keep_data_commands(&name, &[command]);
+    let options = preset(like, scale)?;
     session.store.note(format!(
         "{like}: planted data of its shape at {} times its scale, {} of {} entries",
         short_number(scale),
-        format_integer(entries),
+        format_integer(options.entries),
         format_integer(full.entries)
     ));
+    let matrices = options.matrices.iter().enumerate();
     Ok(DataSet {
-        name: format!("{like}-like"),
+        name,
         order: options.dims.len(),
-        train: generated.train.0.clone(),
-        test: test.ok_or_else(|| Error::argument("planted data without test entries"))?,
-        matrices: options
-            .matrices
-            .iter()
-            .zip(&generated.matrices)
-            .map(|(spec, (path, _))| (spec.mode + 1, path.clone()))
+        train: work.join("tensor.train.coo"),
+        test: work.join("tensor.test.coo"),
+        matrices: matrices
+            .map(|(k, spec)| (spec.mode + 1, work.join(format!("matrix{}.coo", k + 1))))
             .collect(),
+        start: None,
     })
 }
 
@@ -138,10 +155,13 @@ fn find(folder: &Path) -> Result<Vec<PathBuf>> {
         }
         if tensor_file(&path, "train")?.is_some() {
             sets.push(path);
-        } else if tensor_file(&path, "test")?.is_some() {
+        } else if let Some(file) = files(&path)?.iter().find(|f| is_tensor(f)) {
             return Err(Error::file(
                 path.display().to_string(),
-                "has no tensor.train.FORMAT, such as tensor.train.tns, but a tensor.test.FORMAT",
+                format!(
+                    "has no tensor.train.FORMAT, such as tensor.train.tns, but {}",
+                    file.file_name().unwrap_or_default().display()
+                ),
             ));
         }
     }
@@ -156,6 +176,10 @@ fn find(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Returns the files and folders in a folder, sorted.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    if folder.is_file() {
+        let name = folder.display().to_string();
+        return Err(Error::file(name, "is a file; --data is a folder"));
+    }
     let list = fs::read_dir(folder).map_err(|e| Error::cannot_open(folder, e))?;
     let mut paths: Vec<PathBuf> = list.filter_map(|f| Some(f.ok()?.path())).collect();
     paths.sort();
@@ -169,6 +193,11 @@ fn data_name(path: &Path) -> Option<(&str, &str)> {
     let (name, extension) = plain.rsplit_once('.')?;
     let is_data = ["coo", "tns", "mtx", "csv", "tsv"].contains(&extension);
     is_data.then_some((name, extension))
+}
+
+/// Returns whether a file is meant to be a tensor, by its name.
+fn is_tensor(path: &Path) -> bool {
+    data_name(path).is_some_and(|(name, _)| name.starts_with("tensor"))
 }
 
 fn tensor_file(folder: &Path, part: &str) -> Result<Option<PathBuf>> {
@@ -187,15 +216,22 @@ fn tensor_file(folder: &Path, part: &str) -> Result<Option<PathBuf>> {
     Ok(found.pop())
 }
 
-/// Converts a data set of the user to binary files. Also returns what identifies its content.
-fn convert(session: &Session<'_>, folder: &Path) -> Result<(DataSet, Value)> {
-    let name = folder.canonicalize().unwrap_or(folder.into());
-    let name = name
-        .file_name()
-        .map_or("data".into(), |n| n.to_string_lossy().into_owned());
+/// Returns the name of a data set: that of its folder.
+fn set_name(folder: &Path) -> String {
+    let own = folder.file_name().map(|n| n.to_os_string());
+    // Such as "." and "..".
+    let real = || Some(folder.canonicalize().ok()?.file_name()?.to_os_string());
+    let name = own.or_else(real);
+    name.map_or("data".into(), |n| n.to_string_lossy().into_owned())
+}
+
+/// Converts a data set of the user to binary files. Also returns what identifies its content, and the commands.
+fn convert(session: &Session<'_>, folder: &Path) -> Result<(DataSet, Value, Vec<String>)> {
+    let name = set_name(folder);
+    let mut commands = vec![session.shell_command(&["mkdir", "-p", &name])];
     let work = session.work.path().join("sets").join(&name);
     fs::create_dir_all(&work).map_err(|e| Error::io("cannot make a temporary folder", e))?;
-    let binary = |file: &Path, target: &str| {
+    let mut binary = |file: &Path, target: &str| {
         let target = work.join(target);
         let arguments = [
             "convert".to_string(),
@@ -203,6 +239,10 @@ fn convert(session: &Session<'_>, folder: &Path) -> Result<(DataSet, Value)> {
             target.display().to_string(),
         ];
         let run = child::run(&arguments, f64::INFINITY, session.progress)?;
+        // In the folder of the data set, whose place is the user's.
+        let source = file.file_name().unwrap_or_default().to_string_lossy();
+        let recorded = ["convert".into(), source.into_owned(), arguments[2].clone()];
+        commands.push(session.command(&recorded));
         match run.ending {
             child::Ending::Success => {
                 let identity = json!({
@@ -275,22 +315,28 @@ fn convert(session: &Session<'_>, folder: &Path) -> Result<(DataSet, Value)> {
         identity[name] = of_matrix;
         matrices.extend(coupled.into_iter().map(|mode| (mode, binary.clone())));
     }
-    let set = DataSet {
+    let mut set = DataSet {
         name,
         train,
         test,
         matrices,
         order,
+        start: None,
     };
-    Ok((set, identity))
+    if order > 3 {
+        let text = format!("rank={}\n", set.paper_rank());
+        let path = work.join(START);
+        fs::write(&path, &text).map_err(|e| Error::io("cannot write the work folder", e))?;
+        commands.push(format!("echo {} > {}/{START}", text.trim(), set.name));
+        set.start = Some(path);
+    }
+    Ok((set, identity, commands))
 }
 
-/// Returns a hash of the content of a file: FNV-1a, by which other data under the same name is noticed.
+/// Returns a hash of the content of a file, by which other data under the same name is noticed.
 fn content_hash(path: &Path) -> Result<String> {
     let bytes = fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
-    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, add);
-    Ok(format!("{hash:016x}"))
+    Ok(machine::hash(&bytes))
 }
 
 /// Refuses data that no method can be fitted to, before anything is measured: one epoch of the smallest model reads all of it.

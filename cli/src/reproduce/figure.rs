@@ -1,5 +1,7 @@
 //! The figures that can be measured.
 
+use s3cmtf::{Error, Result};
+
 /// The word of the command line for tables and charts of the results that a folder has.
 const REPORT: &str = "report";
 
@@ -47,9 +49,14 @@ impl Figure {
     }
 
     /// Returns the figures that some words name, in the order of measurement; none for [`REPORT`].
-    pub fn chosen(words: &[String]) -> Vec<Figure> {
+    pub fn chosen(words: &[String]) -> Result<Vec<Figure>> {
+        if words.len() > 1 && words.iter().any(|w| w == REPORT) {
+            return Err(Error::argument(format!(
+                "{REPORT} measures nothing; give it without figures"
+            )));
+        }
         let is_chosen = |f: &Figure| words.iter().any(|w| w == "all" || w == f.name());
-        Figure::ALL.into_iter().filter(is_chosen).collect()
+        Ok(Figure::ALL.into_iter().filter(is_chosen).collect())
     }
 
     /// Returns its part of the time, relative to the others.

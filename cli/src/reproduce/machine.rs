@@ -23,6 +23,18 @@ pub(super) fn describe() -> Value {
     })
 }
 
+/// Returns a hash of this program, which tells builds of one version apart; `None` if it cannot be read.
+pub(super) fn program_hash() -> Option<String> {
+    let bytes = fs::read(std::env::current_exe().ok()?).ok()?;
+    Some(hash(&bytes))
+}
+
+/// Returns a hash: FNV-1a, in hexadecimal.
+pub(super) fn hash(bytes: &[u8]) -> String {
+    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, add))
+}
+
 /// Returns the date in UTC as year-month-day.
 pub(super) fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH);

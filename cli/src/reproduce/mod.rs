@@ -26,6 +26,9 @@ mod scaling;
 mod session;
 mod store;
 
+use std::path::PathBuf;
+use std::time::Instant;
+
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
@@ -34,7 +37,7 @@ use budget::Budget;
 use data_sets::DataSet;
 use figure::Figure;
 use methods::{METHODS, Method, is_of_sals};
-use session::Session;
+use session::{Session, WorkFolder};
 use store::Store;
 
 use crate::outcome::Outcome;
@@ -62,19 +65,20 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             a.threads
         )));
     }
+    let started = Instant::now();
     let budget = Budget::of_seconds(60.0 * a.budget);
-    let figures = Figure::chosen(&a.figures);
+    let figures = Figure::chosen(&a.figures)?;
+    let folders = data_sets::folders(a.data.as_deref())?;
     if figures.is_empty() && !Store::exists(&a.output) {
         return Err(Error::file(
             a.output.display().to_string(),
             "has no results to report; `s3cmtf reproduce` measures them",
         ));
     }
-    let work = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", e))?;
     let mut session = Session {
         arguments: a,
         store: Store::open(&a.output)?,
-        work,
+        work: WorkFolder::new(&a.output)?,
         progress,
         out,
     };
@@ -82,11 +86,28 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         let threads = session.threads();
         session.store.keep_conditions(a.seed, threads)?;
     }
-    let measured = measure(&mut session, &figures, budget);
+    let measured = measure(&mut session, &figures, folders.as_deref(), budget);
     progress.clear();
     // What was measured before an interruption or a failure is kept and reported.
+    if !figures.is_empty() {
+        let names: Vec<&str> = figures.iter().map(|f| f.name()).collect();
+        session.store.add_run(json!({
+            "date": machine::today(),
+            "figures": names,
+            "budget_minutes": a.budget,
+            "seconds": started.elapsed().as_secs_f64(),
+            "program": machine::program_hash(),
+            "complete": measured.is_ok(),
+        }));
+    }
     session.store.save()?;
     report::write(&session.store)?;
+    if matches!(measured, Err(Error::Cancelled)) {
+        session
+            .out
+            .line("What was measured is kept and reported; the same command continues.");
+        session.out.flush()?;
+    }
     measured?;
     let shown = a.output.join("reproduction.md").display().to_string();
     session.out.line(format!(
@@ -96,7 +117,12 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     Ok(Outcome::Success)
 }
 
-fn measure(session: &mut Session<'_>, figures: &[Figure], budget: Budget) -> Result<()> {
+fn measure(
+    session: &mut Session<'_>,
+    figures: &[Figure],
+    folders: Option<&[PathBuf]>,
+    budget: Budget,
+) -> Result<()> {
     let total = budget.left();
     let uses_sets = |f: &Figure| {
         matches!(
@@ -109,7 +135,7 @@ fn measure(session: &mut Session<'_>, figures: &[Figure], budget: Budget) -> Res
         Vec::new()
     } else {
         let part = weight(&with_sets) / weight(figures);
-        data_sets::open(session, budget.part(part))?
+        data_sets::open(session, folders, budget.part(part))?
     };
     measure_figures(session, figures, &sets, budget)?;
     // Fast methods leave time for what had not enough.

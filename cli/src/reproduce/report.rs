@@ -6,7 +6,7 @@ use s3cmtf::Result;
 use serde_json::Value;
 
 use super::chart::short_number;
-use super::claims::claims;
+use super::claims::{Verdict, claims};
 use super::figure::Figure;
 use super::figures::{self, table_position};
 use super::methods::is_of_sals;
@@ -138,27 +138,8 @@ fn markdown(store: &Store, figures: &[Figure]) -> String {
             let _ = writeln!(text, "- {note}");
         }
     }
-    text +=
-        "\n## Claims\n\n| the paper | measured here | same | why |\n| --- | --- | --- | --- |\n";
-    for c in claims(store, figures) {
-        let same = match c.holds {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "not measured",
-        };
-        let measured = if c.measured.is_empty() {
-            "-"
-        } else {
-            &c.measured
-        };
-        let _ = writeln!(
-            text,
-            "| {} | {} | {same} | {} |",
-            cell(c.claim),
-            cell(measured),
-            cell(&c.why)
-        );
-    }
+    text += &runs(store);
+    text += &claims_table(store, figures);
     for figure in figures {
         let _ = write!(
             text,
@@ -174,12 +155,106 @@ fn markdown(store: &Store, figures: &[Figure]) -> String {
             Figure::Gap => gap_table(store),
         };
     }
+    text += &data_commands(store);
     text
+}
+
+/// Returns a table of the claims of the paper.
+fn claims_table(store: &Store, figures: &[Figure]) -> String {
+    let mut text = String::from(
+        "\n## Claims\n\n| the paper | counts as the same if | measured here | same | why |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for c in claims(store, figures) {
+        let same = match c.verdict {
+            Verdict::Same => "yes",
+            Verdict::Different => "no",
+            Verdict::Undecided => "not decided",
+        };
+        let measured: Vec<String> = c.measured.iter().map(|m| cell(m)).collect();
+        let measured = match measured.is_empty() {
+            true => "-".into(),
+            false => measured.join("<br>"),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {measured} | {same} | {} |",
+            cell(c.claim),
+            cell(&c.criterion),
+            cell(&c.why)
+        );
+    }
+    text
+}
+
+/// Returns a table of the runs that made the measurements.
+fn runs(store: &Store) -> String {
+    if store.runs().is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "\n| run | date | figures | budget, min | time, min | program | remark |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for (k, run) in store.runs().iter().enumerate() {
+        let number = |name: &str| run[name].as_f64().unwrap_or(0.0);
+        let (budget, minutes) = (number("budget_minutes"), number("seconds") / 60.0);
+        let figures = run["figures"].as_array();
+        let figures = figures.into_iter().flatten().filter_map(Value::as_str);
+        let figures: Vec<&str> = figures.collect();
+        let remark = if run["complete"] == false {
+            "interrupted"
+        } else if minutes > 1.01 * budget {
+            "longer than its budget: some measurements have a minimum time"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {remark} |",
+            k + 1,
+            cell(run["date"].as_str().unwrap_or("")),
+            figures.join(", "),
+            short_number(budget),
+            short_number(minutes),
+            cell(run["program"].as_str().unwrap_or(""))
+        );
+    }
+    text
+}
+
+/// Returns the commands that make the data to which the other commands refer.
+fn data_commands(store: &Store) -> String {
+    let sets = store.head.get("data_commands").and_then(Value::as_object);
+    let mut text = String::new();
+    for (name, commands) in sets.into_iter().flatten() {
+        let lines = commands.as_array().into_iter().flatten();
+        let lines: Vec<&str> = lines.filter_map(Value::as_str).collect();
+        let _ = writeln!(text, "# {name}\n{}", lines.join("\n"));
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!(
+            "\n## Data\n\nThe commands in `results.json` refer to files that these make. `convert` begins in the folder of the data set.\n\n\
+             ```sh\n{text}```\n"
+        ),
+    }
 }
 
 /// Returns a text that is one cell of a table.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
+    let mut cell = String::new();
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '`' | '[' => {
+                cell.push('\\');
+                cell.push(c);
+            }
+            '<' => cell += "&lt;",
+            '&' => cell += "&amp;",
+            '\n' => cell.push(' '),
+            c => cell.push(c),
+        }
+    }
+    cell
 }
 
 /// Returns the measurements of a figure: by data set, then in the order of methods.
@@ -216,10 +291,12 @@ fn accuracy_table(store: &Store, figure: Figure) -> String {
     let mut text = String::new();
     if figure == Figure::Accuracy || !has_more_than_sals(store) {
         text += "Each method of this program had the same time on a data set, unless the column says otherwise: 60% for the search for its options \
-                 on held-out training entries, 40% for the fit. Searches have the same ranges of rank (3 to 64 for CP, 3 to 24 for Tucker) and penalty for \
-                 the methods of the paper and its competitors; with 0 trials a method has the settings of its preset. Their fits stop after 50 epochs (500 \
-                 for CMTF-OPT) or at their time limit, and their predictions are not clipped. Those of `blocked`, `gibbs` and other programs are \
-                 clipped to the range of the training values.\n\n";
+                 on held-out training entries, 40% for the fit and the evaluation of its errors. Searches have the same ranges of penalty and rank (3 to 64 \
+                 for CP, for Tucker 3 to 24, at higher orders as far as the core is no larger) for the methods of the paper and its competitors, and choose \
+                 fewer iterations where the error on held-out entries has risen; with 0 trials a method has the settings of its preset. Their fits \
+                 stop after at most 50 epochs (500 for CMTF-OPT, of which every tenth is evaluated) or at their time limit, and their predictions are not \
+                 clipped. Those of `blocked`, `gibbs` and other programs are clipped to the range of the training values. The time given to other programs is the \
+                 limit of their search and fit.\n\n";
     }
     text += "| data | method | test RMSE | seconds of training | epochs | trials of the search | seconds given | peak memory | ended by |\n\
              | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
@@ -230,7 +307,7 @@ fn accuracy_table(store: &Store, figure: Figure) -> String {
             .number("test_rmse")
             .map_or("-".into(), |x| format!("{x:.4}"));
         let ended = if m.is_ok() {
-            m.text("reason").into()
+            cell(m.text("reason"))
         } else {
             status(m)
         };
@@ -246,7 +323,10 @@ fn accuracy_table(store: &Store, figure: Figure) -> String {
                 points.len().to_string()
             },
             number(m, "trials"),
-            number(m, "given_seconds"),
+            // Other programs have one limit for search and fit.
+            m.number("given_seconds")
+                .or(m.number("limit_seconds"))
+                .map_or("-".into(), short_number),
             memory(m)
         );
     }
@@ -255,17 +335,18 @@ fn accuracy_table(store: &Store, figure: Figure) -> String {
 
 fn time_table(store: &Store) -> String {
     let mut text = String::from(
-        "The same rank for every method, matrices where the method has them, the median of three iterations.\n\n\
-         | data | method | training, s | evaluation, s | peak memory | remark |\n| --- | --- | --- | --- | --- | --- |\n",
+        "The same rank for every method, matrices where the method has them, the median of the iterations.\n\n\
+         | data | method | training, s | evaluation, s | iterations | peak memory | remark |\n| --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for (key, m) in sorted(store, Figure::IterationTime) {
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} |",
             cell(&key.data),
             cell(&key.method),
             number(m, "seconds_per_epoch"),
             number(m, "evaluation_seconds"),
+            m.points("epochs").len(),
             memory(m),
             if m.is_ok() { String::new() } else { status(m) }
         );

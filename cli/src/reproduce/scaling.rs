@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec, generate};
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
@@ -11,7 +10,7 @@ use super::figure::Figure;
 use super::iteration_time::fixed_options;
 use super::methods::{BLOCKED, CMTF_OPT, CMTF_OPT_ZEROS, Method, NAIVE, OPT, TUCKER_ALS, methods};
 use super::session::Session;
-use super::store::{Key, LEFT_OUT, Measurement, OK, OUT_OF_MEMORY, OUT_OF_TIME};
+use super::store::{FAILED, Key, LEFT_OUT, Measurement, OK, OUT_OF_MEMORY, OUT_OF_TIME};
 use crate::output::format_integer;
 
 /// The rank of every mode, as in the paper's analysis of scalability.
@@ -24,6 +23,9 @@ const REFUSAL_SECONDS: f64 = 0.5;
 const ORDER: usize = 3;
 /// Entries of a matrix per entry of the tensor.
 const MATRIX_PART: u64 = 10;
+
+/// The folder of the data, in the work folder.
+const FOLDER: &str = "scaling";
 
 const NAMES: [&str; 6] = [NAIVE, OPT, BLOCKED, CMTF_OPT, CMTF_OPT_ZEROS, TUCKER_ALS];
 
@@ -96,9 +98,7 @@ fn affordable_entries(
         let methods = methods(&NAMES);
         for (done, method) in methods.iter().enumerate() {
             let limit = part.seconds_for_one_of(methods.len() - done);
-            let mut arguments = data.clone();
-            arguments.extend(fixed_options(method, RANK, EPOCHS));
-            let measurement = session.fit(arguments, limit)?;
+            let measurement = fit(session, &data, method, limit)?;
             seconds[k] += measurement.number("seconds").unwrap_or(limit);
         }
     }
@@ -137,20 +137,25 @@ fn measure(session: &mut Session<'_>, figure: Figure, grid: &[Cell], budget: Bud
                 || too_long_to_fit(session, figure, method, cell, grid[..k].last()?, share);
             no_data.clone().or_else(too_long)
         };
-        let reasons: Vec<Option<String>> =
+        let mut reasons: Vec<Option<String>> =
             methods.iter().map(|m| why_left_out(session, m)).collect();
-        let data = if reasons.iter().all(Option::is_some) {
-            Vec::new()
-        } else {
+        let mut status = LEFT_OUT;
+        let mut data = None;
+        if reasons.iter().any(Option::is_none) {
             let started = Instant::now();
-            let data = plant(session, *cell)?;
-            let rate = started.elapsed().as_secs_f64() / cell.entries as f64;
-            session
-                .store
-                .head
-                .insert(generation_slot(figure), json!(rate));
-            data
-        };
+            match plant(session, *cell) {
+                Ok(planted) => {
+                    keep_generation_time(session, figure, cell, started.elapsed().as_secs_f64());
+                    data = Some(planted);
+                }
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                // Such as a full disk.
+                Err(e) => {
+                    status = FAILED;
+                    reasons.fill(Some(e.to_string()));
+                }
+            }
+        }
         for (method, reason) in methods.iter().zip(reasons) {
             let key = key(cell, method);
             if !session.needs(&key) {
@@ -158,44 +163,71 @@ fn measure(session: &mut Session<'_>, figure: Figure, grid: &[Cell], budget: Bud
             }
             let remaining = open(session, &grid[k..]);
             session.show(&key, total - remaining, total);
-            let measurement = match reason {
-                Some(message) => left_out(session, method, &data, message)?,
-                None => {
-                    let mut arguments = data.clone();
-                    arguments.extend(fixed_options(method, RANK, EPOCHS));
-                    session.fit(arguments, budget.seconds_for_one_of(remaining))?
+            let measurement = match (reason, &data) {
+                (None, Some(data)) => {
+                    fit(session, data, method, budget.seconds_for_one_of(remaining))?
+                }
+                (reason, data) => {
+                    let message = reason.unwrap_or_default();
+                    refused(session, method, data.as_ref())?
+                        .unwrap_or(Measurement::new(status, json!({"message": message})))
                 }
             };
             session.keep(key, measurement)?;
         }
         // Only one of them is on the disk at a time.
-        let _ = std::fs::remove_dir_all(session.work.path().join("scaling"));
+        let _ = std::fs::remove_dir_all(session.work.path().join(FOLDER));
     }
     Ok(())
 }
 
-/// Returns the result of a method that would take too long. It is started nevertheless, for a
-/// short time, because a method that needs more memory than there is refuses the data immediately.
-fn left_out(
+/// Returns the refusal of a method that would take too long, if it refuses the data for want of memory, which it does
+/// immediately.
+fn refused(
     session: &Session<'_>,
     method: &Method,
-    data: &[String],
-    message: String,
-) -> Result<Measurement> {
-    if !data.is_empty() {
-        let mut arguments = data.to_vec();
-        arguments.extend(fixed_options(method, RANK, EPOCHS));
-        let tried = session.fit(arguments, REFUSAL_SECONDS)?;
-        if tried.status == OUT_OF_MEMORY {
-            return Ok(tried);
-        }
-    }
-    Ok(Measurement::new(LEFT_OUT, json!({"message": message})))
+    data: Option<&Planted>,
+) -> Result<Option<Measurement>> {
+    let Some(data) = data else {
+        return Ok(None);
+    };
+    let tried = fit(session, data, method, REFUSAL_SECONDS)?;
+    Ok(Some(tried).filter(|m| m.status == OUT_OF_MEMORY))
 }
 
-/// Returns the key under which results.json keeps the seconds to generate one entry.
+/// Returns the key under which results.json keeps the entries and seconds of the data that was generated.
 fn generation_slot(figure: Figure) -> String {
-    format!("{}_generation_seconds_per_entry", figure.name())
+    format!("{}_generation_seconds", figure.name())
+}
+
+/// Keeps the time to generate the data of the last two sizes.
+fn keep_generation_time(session: &mut Session<'_>, figure: Figure, cell: &Cell, seconds: f64) {
+    let slot = generation_slot(figure);
+    let mut times = generation_times(session, figure);
+    times.retain(|t| t[0] != cell.entries as f64);
+    times.push([cell.entries as f64, seconds]);
+    let last_two = times.len().saturating_sub(2);
+    let times = json!(times[last_two..]);
+    session.store.head.insert(slot, times);
+}
+
+fn generation_times(session: &Session<'_>, figure: Figure) -> Vec<[f64; 2]> {
+    let found = session.store.head.get(&generation_slot(figure));
+    let times = found.and_then(|t| serde_json::from_value(t.clone()).ok());
+    times.unwrap_or_default()
+}
+
+/// Estimates the time to generate some entries: a fixed time and a time per entry, by the sizes before.
+fn generation_seconds(times: &[[f64; 2]], entries: u64) -> Option<f64> {
+    let last = times.last()?;
+    let more = entries as f64 - last[0];
+    let per_entry = match times {
+        [first, second] if second[0] > first[0] => {
+            ((second[1] - first[1]) / (second[0] - first[0])).max(0.0)
+        }
+        _ => last[1] / last[0].max(1.0),
+    };
+    Some(last[1] + per_entry * more.max(0.0))
 }
 
 /// Returns why a size is left out for all methods: its data alone would take too long to generate.
@@ -205,8 +237,8 @@ fn too_long_to_generate(
     cell: &Cell,
     budget: Budget,
 ) -> Option<String> {
-    let rate = session.store.head.get(&generation_slot(figure))?.as_f64()?;
-    let (expected, left) = (rate * cell.entries as f64, budget.left());
+    let times = generation_times(session, figure);
+    let (expected, left) = (generation_seconds(&times, cell.entries)?, budget.left());
     (expected > 0.5 * left).then(|| {
         if left > 0.0 {
             format!(
@@ -251,32 +283,72 @@ fn too_long_to_fit(
     }
 }
 
-/// Generates data and returns the arguments of `fit`.
-fn plant(session: &Session<'_>, cell: Cell) -> Result<Vec<String>> {
-    let mut options = GenerateOptions::new(&[cell.size; ORDER], cell.entries);
-    options.ranks = vec![5];
-    options.noise = 0.5;
-    options.write_truth = false;
-    options.seed = session.arguments.seed;
-    options.threads = session.threads();
-    options.matrices = vec![MatrixSpec {
-        mode: 0,
-        columns: cell.size,
-        entries: MatrixEntries::Sampled(cell.entries / MATRIX_PART),
-        ones_fraction: None,
-        group_fraction: None,
-    }];
-    let generated = generate(
-        &session.work.path().join("scaling"),
-        &options,
-        session.progress,
+/// Planted data of one size.
+struct Planted {
+    /// The command that generates it.
+    command: String,
+    /// The arguments of `fit`.
+    arguments: Vec<String>,
+}
+
+fn plant(session: &Session<'_>, cell: Cell) -> Result<Planted> {
+    let dims = vec![cell.size.to_string(); ORDER].join(",");
+    let entries = cell.entries.to_string();
+    let matrix = format!("1:{}:{}", cell.size, cell.entries / MATRIX_PART);
+    let command = session.generate(
+        FOLDER,
+        &[
+            "--dims",
+            &dims,
+            "--entries",
+            &entries,
+            "--rank",
+            "5",
+            "--noise",
+            "0.5",
+            "--matrix",
+            &matrix,
+        ],
     )?;
-    let matrix = generated.matrices.first();
-    let (matrix, _) = matrix.ok_or_else(|| Error::argument("planted data without a matrix"))?;
-    Ok(vec![
-        "--tensor".into(),
-        generated.train.0.display().to_string(),
-        "--matrix".into(),
-        format!("1:{}", matrix.display()),
-    ])
+    let folder = session.work.path().join(FOLDER);
+    let file = |name: &str| folder.join(name).display().to_string();
+    Ok(Planted {
+        command,
+        arguments: vec![
+            "--tensor".into(),
+            file("tensor.train.coo"),
+            "--matrix".into(),
+            format!("1:{}", file("matrix1.coo")),
+        ],
+    })
+}
+
+/// Fits a method to planted data. The recorded command generates it first.
+fn fit(
+    session: &Session<'_>,
+    data: &Planted,
+    method: &Method,
+    seconds: f64,
+) -> Result<Measurement> {
+    let mut arguments = data.arguments.clone();
+    arguments.extend(fixed_options(method, RANK, EPOCHS));
+    let mut measurement = session.fit(arguments, seconds)?;
+    let command = format!("{} && {}", data.command, measurement.text("command"));
+    measurement.fields.insert("command".into(), json!(command));
+    Ok(measurement)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generation_has_a_fixed_time_and_a_time_per_entry() {
+        assert_eq!(generation_seconds(&[], 10), None);
+        assert_eq!(generation_seconds(&[[10.0, 2.0]], 40), Some(8.0));
+        assert_eq!(
+            generation_seconds(&[[100.0, 2.0], [1100.0, 3.0]], 11_100),
+            Some(13.0)
+        );
+    }
 }

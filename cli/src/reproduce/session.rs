@@ -1,16 +1,15 @@
 //! What all figures share: arguments, results, progress, and the measurement of a fit.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use s3cmtf::parallel::available_threads;
-use s3cmtf::{Monitor, Result};
+use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::arguments::Arguments;
 use super::chart::short_number;
-use super::child::{self, Run};
+use super::child::{self, Ending, Run};
 use super::store::{FAILED, Key, LEFT_OUT, Measurement, OK, OUT_OF_TIME, Store};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -20,11 +19,37 @@ use crate::progress::Progress;
 const GRACE_SECONDS: f64 = 10.0;
 const GRACE_FACTOR: f64 = 1.5;
 
+/// The name of the work folder in the folder of the results.
+const WORK: &str = ".s3cmtf-reproduce";
+
+/// The folder of data and models, removed at the end.
+pub(super) struct WorkFolder(PathBuf);
+
+impl WorkFolder {
+    /// Creates it beside the results, of which no other process holds the lock. What a killed process left there is removed.
+    pub fn new(results: &Path) -> Result<WorkFolder> {
+        let path = results.join(WORK);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path)
+            .map_err(|e| Error::io(format!("cannot make the folder {}", path.display()), e))?;
+        Ok(WorkFolder(path))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 pub(super) struct Session<'a> {
     pub arguments: &'a Arguments,
     pub store: Store,
-    /// The folder of data and models, removed at the end.
-    pub work: TempDir,
+    pub work: WorkFolder,
     pub progress: &'a Progress,
     pub out: &'a mut Output,
 }
@@ -44,7 +69,9 @@ impl Session<'_> {
     }
 
     /// Keeps a measurement and prints a line about it.
-    pub fn keep(&mut self, key: Key, measurement: Measurement) -> Result<()> {
+    pub fn keep(&mut self, key: Key, mut measurement: Measurement) -> Result<()> {
+        let run = json!(self.store.run_number());
+        measurement.fields.insert("run".into(), run);
         let at = key.x.map_or(String::new(), |x| format!(" {x}"));
         let subject = format!("{} {}{at}", key.figure.name(), key.data);
         let result = describe(&measurement);
@@ -95,16 +122,37 @@ impl Session<'_> {
         Ok(results_of_fit(&run, message, &self.command(&list), seconds))
     }
 
+    /// Generates data in a folder of the work folder. Returns the command.
+    pub fn generate(&self, folder: &str, arguments: &[&str]) -> Result<String> {
+        let folder = self.work.path().join(folder).display().to_string();
+        let (seed, threads) = (self.arguments.seed.to_string(), self.threads().to_string());
+        let mut list = vec!["generate", "-o", &folder];
+        list.extend(arguments);
+        list.extend(["--no-truth", "--seed", &seed, "--threads", &threads]);
+        let list: Vec<String> = list.into_iter().map(String::from).collect();
+        let run = child::run(&list, f64::INFINITY, self.progress)?;
+        match run.ending {
+            Ending::Success => Ok(self.command(&list)),
+            _ => Err(Error::argument(run.message())),
+        }
+    }
+
     /// Returns the path of the model that was fitted last.
     pub fn model_path(&self) -> PathBuf {
         self.work.path().join("model.s3m")
     }
 
-    /// Returns a command as one would type it, without the names of temporary folders.
+    /// Returns a command of this program as one would type it, without the names of temporary folders.
     pub fn command(&self, arguments: &[String]) -> String {
-        let words = arguments.iter().map(|a| shell_word(a));
-        let words: Vec<String> = words.collect();
-        self.without_folders(&format!("s3cmtf {}", words.join(" ")))
+        let words = arguments.iter().map(String::as_str);
+        let words: Vec<&str> = ["s3cmtf"].into_iter().chain(words).collect();
+        self.shell_command(&words)
+    }
+
+    /// Returns a command as one would type it, without the names of temporary folders.
+    pub fn shell_command(&self, words: &[&str]) -> String {
+        let words: Vec<String> = words.iter().map(|w| shell_word(w)).collect();
+        self.without_folders(&words.join(" "))
     }
 
     /// Returns the measurement of a process that did not print its results.
@@ -182,9 +230,12 @@ fn results_of_fit(run: &Run, message: String, command: &str, limit: f64) -> Meas
         evaluations.extend(number(epoch, "eval_seconds"));
         points.push(json!([seconds, epoch["train_rmse"], epoch["test_rmse"]]));
     }
+    // The errors of the epochs are known although the model could not be written.
+    let is_unsaved = run.ending == Ending::Failure && message.starts_with("cannot write");
     let status = match run.status() {
         OK if updates.is_empty() => OUT_OF_TIME,
         OUT_OF_TIME if !updates.is_empty() => OK,
+        FAILED if is_unsaved && !updates.is_empty() => OK,
         other => other,
     };
     let mut fields = json!({
@@ -199,7 +250,11 @@ fn results_of_fit(run: &Run, message: String, command: &str, limit: f64) -> Meas
         OK => {
             // A fit that was ended has no summary.
             let last = epochs().next_back().cloned().unwrap_or_default();
-            map.insert("reason".into(), json!("ended after its time limit"));
+            let reason = match is_unsaved {
+                true => "epochs; the model was not saved",
+                false => "ended after its time limit",
+            };
+            map.insert("reason".into(), json!(reason));
             for name in [
                 "test_rmse",
                 "train_rmse",

@@ -1,7 +1,7 @@
 //! results.json: all measurements. It is written after each measurement, so that an interrupted run can be continued.
 
 use std::fmt::Write;
-use std::fs;
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,8 @@ use super::figure::Figure;
 use super::machine;
 
 const FILE: &str = "results.json";
+/// The file that is locked while a process writes results. The results themselves are replaced at every write.
+const LOCK: &str = "results.lock";
 
 /// What a measurement is of.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +59,14 @@ impl Measurement {
         self.status == OK
     }
 
+    /// Returns whether it ran out of time, in at least the time of another attempt without result.
+    fn outweighs(&self, other: &Measurement) -> bool {
+        let limit = |m: &Measurement| m.number("limit_seconds").unwrap_or(0.0);
+        self.status == OUT_OF_TIME
+            && [OUT_OF_TIME, LEFT_OUT].contains(&other.status.as_str())
+            && limit(self) >= limit(other)
+    }
+
     /// Returns a number; `None` if there is none or it is not finite.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.fields.get(name)?.as_f64().filter(|x| x.is_finite())
@@ -83,6 +93,24 @@ pub(super) struct Store {
     /// What is not a measurement: program, machine, date, and notes on the scale of data.
     pub head: Map<String, Value>,
     measurements: Vec<(Key, Measurement)>,
+    /// Held until the end of the process.
+    _lock: File,
+}
+
+/// Refuses a folder that another process writes to. Each would overwrite what the other has measured.
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join(LOCK);
+    let mut options = OpenOptions::new();
+    let file = options.create(true).append(true).open(&path);
+    let file = file.map_err(|e| Error::io(format!("cannot write {}", path.display()), e))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::file(
+            folder.display().to_string(),
+            "another process writes its results there; wait for it, or name another folder with -o",
+        )),
+        // Some file systems have no locks.
+        Err(TryLockError::Error(_)) | Ok(()) => Ok(file),
+    }
 }
 
 impl Store {
@@ -100,6 +128,7 @@ impl Store {
             folder: folder.into(),
             head: Map::new(),
             measurements: Vec::new(),
+            _lock: lock(folder)?,
         };
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -193,9 +222,11 @@ impl Store {
         found.map(|(_, m)| m)
     }
 
-    /// Adds a measurement, or replaces an earlier one of the same, and writes the file.
+    /// Adds a measurement, or replaces an earlier one of the same, and writes the file. A method that ran out of time stays so if it
+    /// had less time now.
     pub fn add(&mut self, key: Key, measurement: Measurement) -> Result<()> {
         match self.measurements.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, old)) if old.outweighs(&measurement) => return Ok(()),
             Some((_, old)) => *old = measurement,
             None => self.measurements.push((key, measurement)),
         }
@@ -278,6 +309,36 @@ impl Store {
         of_method.filter_map(point).collect()
     }
 
+    /// Returns the number of this run of the program, from 1.
+    pub fn run_number(&self) -> u64 {
+        1 + self.runs().len() as u64
+    }
+
+    /// Adds a record of this run, at its end.
+    pub fn add_run(&mut self, run: Value) {
+        let runs = self.head.entry("runs").or_insert_with(|| json!([]));
+        if let Value::Array(list) = runs {
+            list.push(run);
+        }
+    }
+
+    /// Returns the records of all runs that have ended.
+    pub fn runs(&self) -> &[Value] {
+        let runs = self.head.get("runs").and_then(Value::as_array);
+        runs.map_or(&[], Vec::as_slice)
+    }
+
+    /// Keeps the commands that make some data.
+    pub fn keep_data_commands(&mut self, name: &str, commands: &[String]) {
+        let all = self
+            .head
+            .entry("data_commands")
+            .or_insert_with(|| json!({}));
+        if let Value::Object(sets) = all {
+            sets.insert(name.into(), json!(commands));
+        }
+    }
+
     /// Adds a remark on what was measured on a smaller scale. The same remark is kept once.
     pub fn note(&mut self, text: String) {
         let notes = self.head.entry("notes").or_insert_with(|| json!([]));
@@ -318,6 +379,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn less_time_does_not_replace_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        let key = Key {
+            figure: Figure::Entries,
+            data: "planted".into(),
+            method: "blocked".into(),
+            x: Some(1000),
+        };
+        let out_of_time =
+            |limit: f64| Measurement::new(OUT_OF_TIME, json!({"limit_seconds": limit}));
+        store.add(key.clone(), out_of_time(5.0)).unwrap();
+        for weaker in [out_of_time(0.5), Measurement::new(LEFT_OUT, json!({}))] {
+            store.add(key.clone(), weaker).unwrap();
+            assert_eq!(store.get(&key), Some(&out_of_time(5.0)));
+        }
+        store.add(key.clone(), out_of_time(9.0)).unwrap();
+        assert_eq!(store.get(&key), Some(&out_of_time(9.0)));
+        let found = Measurement::new(OK, json!({"seconds": 1.5}));
+        store.add(key.clone(), found.clone()).unwrap();
+        assert_eq!(store.get(&key), Some(&found));
+    }
+
+    #[test]
+    fn two_processes_do_not_write_to_one_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Store::open(folder.path()).unwrap();
+        let error = Store::open(folder.path()).err().unwrap().to_string();
+        assert!(error.contains("another process"), "{error}");
+        drop(first);
+        assert!(Store::open(folder.path()).is_ok());
+    }
+
+    #[test]
     fn results_are_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let key = Key {
@@ -332,11 +427,16 @@ mod tests {
         let measurement =
             Measurement::new(OK, json!({"seconds": 1.5, "epochs": [[1, null, 2], []]}));
         store.add(key.clone(), measurement.clone()).unwrap();
+        store.add_run(json!({"seconds": 2}));
+        store.save().unwrap();
+        drop(store);
         let store = Store::open(folder.path()).unwrap();
         assert_eq!(store.get(&key), Some(&measurement));
         assert_eq!(store.notes(), ["small"]);
+        assert_eq!(store.run_number(), 2);
         let points = store.get(&key).unwrap().points("epochs");
         assert!(points.len() == 1 && points[0][1].is_nan());
+        drop(store);
         fs::write(folder.path().join(FILE), "{}").unwrap();
         let error = Store::open(folder.path()).err().unwrap().to_string();
         assert!(error.contains("not a file of results"), "{error}");

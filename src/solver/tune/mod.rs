@@ -6,6 +6,7 @@
 //! rung; the last rung has all epochs (Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter
 //! optimization", AISTATS 2016). The first epochs of a long fit predict its result as well as a short fit of as many
 //! epochs does, which could not be continued (docs/notes/accuracy.md has the measurement).
+//! If the first epochs of a fit are a shorter fit, its lowest error at a rung counts, and its result has that number of epochs.
 //!
 //! Trials run in parallel, by default on one thread each. A trial that continues from where it paused and one that starts
 //! over, because its model was discarded or the search was interrupted, return the same bits. So neither the number of
