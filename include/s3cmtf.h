@@ -733,7 +733,7 @@ typedef struct s3cmtf_progress {
     uint64_t epochs;
     /** The number of rollbacks after divergence. */
     uint64_t rollbacks;
-    /** The learning rate of the last epoch. */
+    /** The learning rate of the last epoch; NaN if the algorithm has none. */
     double eta;
     /** The training loss after the last epoch. */
     double loss;

@@ -31,10 +31,20 @@ impl LineLimit {
     }
 }
 
+/// The columns that not every fit has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Columns {
+    /// The learning rate.
+    pub eta: bool,
+    /// The validation error.
+    pub valid: bool,
+    /// The test error.
+    pub test: bool,
+}
+
 /// Formats epochs as rows of a table: the first, the last, and between them as many as [`LineLimit`] allows.
 pub(crate) struct EpochTable {
-    has_valid: bool,
-    has_test: bool,
+    columns: Columns,
     limit: LineLimit,
     has_heading: bool,
     /// The newest row, if it was not printed.
@@ -43,10 +53,9 @@ pub(crate) struct EpochTable {
 }
 
 impl EpochTable {
-    pub(crate) fn new(has_valid: bool, has_test: bool, is_terminal: bool) -> Self {
+    pub(crate) fn new(columns: Columns, is_terminal: bool) -> Self {
         EpochTable {
-            has_valid,
-            has_test,
+            columns,
             limit: LineLimit::new(is_terminal),
             has_heading: false,
             held_back: None,
@@ -59,11 +68,15 @@ impl EpochTable {
         if std::mem::replace(&mut self.has_heading, true) {
             return None;
         }
-        let mut line = format!("{:>5}  {:>10}  {:>10}", "epoch", "eta", "train RMSE");
-        if self.has_valid {
+        let mut line = format!("{:>5}", "epoch");
+        if self.columns.eta {
+            line += &format!("  {:>10}", "eta");
+        }
+        line += &format!("  {:>10}", "train RMSE");
+        if self.columns.valid {
             line += &format!("  {:>11}", "valid RMSE ");
         }
-        if self.has_test {
+        if self.columns.test {
             line += &format!("  {:>10}", "test RMSE");
         }
         Some(line + &format!("  {:>8}  {:>12}", "seconds", "entries/s"))
@@ -94,13 +107,12 @@ impl EpochTable {
                 format_rmse(x)
             }
         };
-        let mut line = format!(
-            "{:>5}  {:>10}  {:>10}",
-            e.epoch,
-            format_number(e.eta),
-            rmse(e.train_rmse)
-        );
-        if self.has_valid {
+        let mut line = format!("{:>5}", e.epoch);
+        if self.columns.eta {
+            line += &format!("  {:>10}", format_number(e.eta));
+        }
+        line += &format!("  {:>10}", rmse(e.train_rmse));
+        if self.columns.valid {
             // A star marks the best validation error so far.
             let is_best = e.valid_rmse < self.best_valid;
             if is_best {
@@ -109,7 +121,7 @@ impl EpochTable {
             let mark = if is_best { "*" } else { " " };
             line += &format!("  {:>10}{mark}", rmse(e.valid_rmse));
         }
-        if self.has_test {
+        if self.columns.test {
             line += &format!("  {:>10}", rmse(e.test_rmse));
         }
         let speed = format_integer(e.entries_per_second as u64);
@@ -123,7 +135,12 @@ mod tests {
 
     #[test]
     fn rows_have_the_columns_of_the_heading() {
-        let mut table = EpochTable::new(true, true, false);
+        let all = Columns {
+            eta: true,
+            valid: true,
+            test: true,
+        };
+        let mut table = EpochTable::new(all, false);
         let heading = table.heading().unwrap();
         assert_eq!(table.heading(), None);
         let mut metrics = EpochMetrics {
@@ -151,7 +168,10 @@ mod tests {
         let last = table.last_row().unwrap();
         assert!(last.starts_with("    3") && !last.contains('*'), "{last}");
         assert_eq!(table.last_row(), None);
-        let mut bare = EpochTable::new(false, false, true);
-        assert!(!bare.heading().unwrap().contains("valid"));
+        let mut bare = EpochTable::new(Columns::default(), true);
+        let heading = bare.heading().unwrap();
+        assert!(!heading.contains("valid") && !heading.contains("eta"));
+        let row = bare.row(&metrics).unwrap();
+        assert_eq!(row.chars().count(), heading.chars().count());
     }
 }

@@ -5,7 +5,7 @@ use s3cmtf::solver::{Control, Event, Observer};
 use s3cmtf::{Error, Monitor};
 use serde_json::{Value, json};
 
-use crate::epoch_table::{EpochTable, LineLimit};
+use crate::epoch_table::{Columns, EpochTable, LineLimit};
 use crate::output::{Output, format_number, print_warning};
 use crate::progress::Progress;
 
@@ -29,7 +29,7 @@ impl<'a> ConsoleObserver<'a> {
             progress,
             out,
             output_error: None,
-            table: EpochTable::new(false, false, is_terminal),
+            table: EpochTable::new(Columns::default(), is_terminal),
             epochs: 0,
             trial_lines: LineLimit::new(is_terminal),
         }
@@ -65,11 +65,14 @@ impl Observer for ConsoleObserver<'_> {
             Event::RankLowered(text) => ("rank-lowered", text.clone(), json!({"text": text})),
             Event::RolledBack { epoch, eta } => (
                 "rolled-back",
-                format!(
-                    "the fit diverged: restored epoch {epoch}, eta {}",
-                    format_number(*eta)
-                ),
-                json!({"epoch": epoch, "eta": eta}),
+                match eta.is_nan() {
+                    true => format!("the fit diverged: restored epoch {epoch}"),
+                    false => format!(
+                        "the fit diverged: restored epoch {epoch}, eta {}",
+                        format_number(*eta)
+                    ),
+                },
+                json!({"epoch": epoch, "eta": json_number(*eta)}),
             ),
             Event::Checkpoint { epoch } => ("checkpoint", String::new(), json!({"epoch": epoch})),
             Event::Selected { what, text } => (
@@ -117,7 +120,7 @@ impl ConsoleObserver<'_> {
 pub(crate) fn epoch_json(e: &EpochMetrics) -> Value {
     json!({
         "epoch": e.epoch,
-        "eta": e.eta,
+        "eta": json_number(e.eta),
         "loss": json_number(e.loss),
         "train_rmse": json_number(e.train_rmse),
         "test_rmse": json_number(e.test_rmse),

@@ -65,7 +65,7 @@ pub struct Progress {
     pub epochs: u64,
     /// The number of rollbacks after divergence.
     pub rollbacks: u64,
-    /// The learning rate of the last epoch.
+    /// The learning rate of the last epoch; NaN if the algorithm has none.
     pub eta: f64,
     /// The training loss after the last epoch.
     pub loss: f64,

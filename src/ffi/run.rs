@@ -193,7 +193,12 @@ impl Observer for Watch<'_> {
                 state.progress.epoch = *epoch;
                 (
                     S3CMTF_EVENT_ROLLED_BACK,
-                    format!("the loss exploded; back to epoch {epoch} with learning rate {eta}"),
+                    match eta.is_nan() {
+                        true => format!("the loss exploded; back to epoch {epoch}"),
+                        false => format!(
+                            "the loss exploded; back to epoch {epoch} with learning rate {eta}"
+                        ),
+                    },
                 )
             }
             Event::Warning(text) => (S3CMTF_EVENT_WARNING, text.clone()),

@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub struct EpochMetrics {
     /// Number of the epoch, counted from 1.
     pub epoch: u64,
-    /// Learning rate of the epoch.
+    /// Learning rate of the epoch; NaN if the algorithm has none.
     pub eta: f64,
     /// Training loss: f of the paper plus half the penalized squares of the biases.
     pub loss: f64,

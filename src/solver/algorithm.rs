@@ -50,7 +50,7 @@ pub(super) struct EpochRequest {
     pub number: u64,
     /// Number of rollbacks so far. An epoch that is repeated after one visits the entries in another order.
     pub attempt: u64,
-    /// Learning rate.
+    /// Learning rate; NaN if the algorithm has none.
     pub eta: f64,
 }
 

@@ -21,7 +21,7 @@ pub enum Event {
     RolledBack {
         /// Epoch that the fit was rolled back to.
         epoch: u64,
-        /// Learning rate of the next epoch.
+        /// Learning rate of the next epoch; NaN if the algorithm has none.
         eta: f64,
     },
     /// A checkpoint was written.
@@ -48,7 +48,11 @@ impl Event {
         match self {
             Event::RankLowered(text) => record.add_event(epoch, "rank-lowered", text),
             Event::RolledBack { epoch, eta } => {
-                let text = format!("the loss exploded: back to epoch {epoch}, eta {eta}");
+                let rate = match eta.is_nan() {
+                    true => String::new(),
+                    false => format!(", eta {eta}"),
+                };
+                let text = format!("the loss exploded: back to epoch {epoch}{rate}");
                 record.add_event(*epoch, "rolled-back", &text);
             }
             Event::Selected { what, text } => {

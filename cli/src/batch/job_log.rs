@@ -44,7 +44,7 @@ impl JobLog {
 
 impl Observer for JobLog {
     fn epoch(&mut self, e: &EpochMetrics) -> Control {
-        // NaN, for an error that was not measured, becomes null.
+        // NaN, for an error that was not measured or a learning rate that there is not, becomes null.
         let line = json!({
             "epoch": e.epoch,
             "eta": e.eta,

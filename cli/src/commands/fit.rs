@@ -12,7 +12,7 @@ use s3cmtf::trace::{self, SpanKind};
 use s3cmtf::{Error, Monitor, Result, ValueRange};
 use serde_json::json;
 
-use crate::epoch_table::EpochTable;
+use crate::epoch_table::{Columns, EpochTable};
 use crate::fit_data::FitData;
 use crate::fit_observer::{ConsoleObserver, json_number};
 use crate::input::{TextArguments, VerifyArguments, same_file};
@@ -163,7 +163,12 @@ fn fit_and_save(
     };
     let has_valid = valid.is_some() || options.valid_fraction > 0.0;
     let mut observer = ConsoleObserver::new(progress, out);
-    observer.table = EpochTable::new(has_valid, test.is_some(), observer.out.is_terminal);
+    let columns = Columns {
+        eta: !options.algorithm.is_rowwise(),
+        valid: has_valid,
+        test: test.is_some(),
+    };
+    observer.table = EpochTable::new(columns, observer.out.is_terminal);
     observer.epochs = match options.algorithm {
         Algorithm::Gibbs => options.burn_in + options.samples,
         _ => options.epochs,

@@ -23,10 +23,16 @@ impl Fit<'_> {
             0 => String::new(),
             n => format!(", also after {n} attempts with half the learning rate each"),
         };
+        let options = &self.context.options;
+        if !options.algorithm.properties().has_learning_rate {
+            return Error::argument(format!(
+                "the fit diverges: {reason}; scale down the values or the weights of matrices"
+            ));
+        }
         Error::argument(format!(
             "the fit diverges: {reason}{attempts}; start with a smaller eta (now {}), or scale down the values \
              or the weights of matrices",
-            self.context.options.eta.unwrap_or(0.0)
+            options.eta.unwrap_or(0.0)
         ))
     }
 

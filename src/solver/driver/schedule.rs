@@ -13,9 +13,12 @@ impl Fit<'_> {
             .last_epoch(&self.model, &self.context.options, epoch)
     }
 
-    /// Returns the learning rate of an epoch, counted from 1.
+    /// Returns the learning rate of an epoch, counted from 1; NaN if the algorithm has none.
     pub(super) fn eta(&self, epoch: u64) -> f64 {
         let options = &self.context.options;
+        if !options.algorithm.properties().has_learning_rate {
+            return f64::NAN;
+        }
         let t = (epoch - 1) as f64;
         let fraction = match options.schedule {
             LearningRateSchedule::Inverse => 1.0 / (1.0 + options.decay * t),
