@@ -85,6 +85,22 @@ impl Model {
     }
 }
 
+/// Refuses given ranks that no model of this order has.
+pub(crate) fn check_ranks(ranks: &[usize], order: usize, is_cp: bool) -> Result<()> {
+    if ranks.len() > 1 && ranks.len() != order {
+        return Err(Error::argument(format!(
+            "{} ranks for {order} modes; give one, or one per mode",
+            ranks.len()
+        )));
+    }
+    if is_cp && ranks.iter().any(|&rank| rank != ranks[0]) {
+        return Err(Error::argument(
+            "a cp model has the same rank in every mode; give one rank for all",
+        ));
+    }
+    Ok(())
+}
+
 /// Returns the rank of each mode, lowered to its number of rows, and one message for each rank that was lowered.
 fn feasible_ranks(
     problem: &Problem<'_>,
@@ -97,12 +113,7 @@ fn feasible_ranks(
             "the rank is still auto; choose it before a model is allocated",
         ));
     }
-    if options.rank.len() != 1 && options.rank.len() != order {
-        return Err(Error::argument(format!(
-            "{} ranks for {order} modes; give one, or one per mode",
-            options.rank.len()
-        )));
-    }
+    check_ranks(&options.rank, order, kind == CoreKind::Diagonal)?;
     let requested = |n: usize| {
         if options.rank.len() == 1 {
             options.rank[0]
@@ -110,11 +121,6 @@ fn feasible_ranks(
             options.rank[n]
         }
     };
-    if kind == CoreKind::Diagonal && (1..order).any(|n| requested(n) != requested(0)) {
-        return Err(Error::argument(
-            "a cp model has the same rank in every mode; give one rank for all",
-        ));
-    }
     let mut ranks = Vec::new();
     let mut messages = Vec::new();
     for (n, mode) in problem.modes().iter().enumerate() {

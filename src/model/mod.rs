@@ -38,6 +38,7 @@ pub use predictor::Predict;
 pub use probit_link::ProbitLink;
 pub use quantized_rows::QuantizedRows;
 
+pub(crate) use allocate::check_ranks;
 pub(crate) use checkpoint::{Checkpoint, load_checkpoint, save_checkpoint};
 pub(crate) use factor_model::check_order;
 pub(crate) use factors::RowPrior;

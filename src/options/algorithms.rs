@@ -39,6 +39,13 @@ pub(crate) enum ZeroFilling {
     Always,
 }
 
+impl AlgorithmProperties {
+    /// Returns whether cells without an entry are 0 whatever the options say.
+    pub(crate) fn is_always_zero_filled(&self) -> bool {
+        self.zero_filling == ZeroFilling::Always
+    }
+}
+
 /// An algorithm of a single model of any kind, without anything further.
 const PLAIN: AlgorithmProperties = AlgorithmProperties {
     only_model: None,

@@ -4,7 +4,8 @@
 //! bindings are all made from [`OPTION_TABLE`].
 //!
 //! Open `table` first: its macro call lists every option and defines the struct. `algorithms` is the table of algorithms with
-//! their properties, `choices` has the enums of other options that take one of several words, `value` parses and prints values, `presets` has the named sets of options.
+//! their properties, `choices` has the enums of other options that take one of several words, `value` parses and prints values, `presets` has the named
+//! sets of options, `effective` knows which given options a fit does not use and what it does instead.
 //!
 //! To add an option, append a row to `table`, at its end: the random streams of a search are numbered by position in the
 //! table (`stream_number` in `solver/tune/trial_sampler.rs`). Then decide on its membership in four lists:
@@ -16,6 +17,7 @@
 
 mod algorithms;
 mod choices;
+mod effective;
 mod presets;
 mod table;
 mod value;

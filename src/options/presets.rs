@@ -48,6 +48,8 @@ impl Options {
         for (name, value) in common.iter().chain(settings) {
             options.set(name, value)?;
         }
+        // A preset serves all algorithms.
+        options.given.clear();
         Ok(options)
     }
 }

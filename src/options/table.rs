@@ -54,10 +54,18 @@ const GIBBS: UsedBy = |a| a == Algorithm::Gibbs;
 macro_rules! options {
     ($($name:ident: $type:ty, $kind:expr, $default:literal, $used_by:expr, $help:literal;)+) => {
         /// The values of all options of a fit. Set fields directly, or by name with [`Options::set`].
-        #[derive(Debug, Clone, PartialEq)]
+        #[derive(Debug, Clone)]
         #[non_exhaustive]
         pub struct Options {
             $(#[doc = $help] pub $name: $type,)+
+            /// The names of options that were set by name, other than by a preset. Options are equal if their values are.
+            pub(crate) given: Vec<&'static str>,
+        }
+
+        impl PartialEq for Options {
+            fn eq(&self, other: &Options) -> bool {
+                $(self.$name == other.$name)&&+
+            }
         }
 
         /// All options, in the order of the help.
@@ -69,6 +77,7 @@ macro_rules! options {
             fn default() -> Self {
                 Options {
                     $($name: <$type as OptionValue>::parse($default, &$kind).expect("defaults are valid"),)+
+                    given: Vec::new(),
                 }
             }
         }
@@ -81,6 +90,9 @@ macro_rules! options {
                     $(stringify!($name) => {
                         self.$name = <$type as OptionValue>::parse(value, &$kind)
                             .map_err(|reason| Error::argument(format!("{key} = {value:?}: {reason}")))?;
+                        if !self.given.contains(&stringify!($name)) {
+                            self.given.push(stringify!($name));
+                        }
                     })+
                     _ => {
                         let names = || OPTION_TABLE.iter().map(|o| o.name);
@@ -215,7 +227,7 @@ impl Options {
     }
 
     /// Parses text that [`Options::to_text`] wrote, perhaps in another version. Unknown options are ignored, among them
-    /// those that earlier versions had. The removed value `start=sgd` is read as `identity`, which has the same prior means.
+    /// those that earlier versions had; none counts as given. The removed value `start=sgd` is read as `identity`, which has the same prior means.
     pub(crate) fn from_saved_text(text: &str) -> Result<Options> {
         let current = |line| {
             if line == "start=sgd" {
@@ -226,7 +238,9 @@ impl Options {
         };
         let lines = text.lines().filter(|line| is_known(line));
         let known: Vec<&str> = lines.map(current).collect();
-        Options::from_text(&known.join("\n"))
+        let mut options = Options::from_text(&known.join("\n"))?;
+        options.given.clear();
+        Ok(options)
     }
 
     /// Returns the lines of saved text that name an option that this version does not have.

@@ -10,11 +10,12 @@ use super::rowwise::{Als, Gibbs};
 use super::sals::Sals;
 use super::sgd::blocked::Blocked;
 use super::sgd::hogwild::{Naive, Opt};
+use super::support_check::{check_model, check_properties, kind_of};
 use super::tucker_als::TuckerAls;
-use crate::error::{Error, Result};
-use crate::kernel::{CoreKind, CoreShape};
+use crate::error::Result;
+use crate::kernel::CoreShape;
 use crate::model::Model;
-use crate::options::{self, ModelKind, Options};
+use crate::options::{self, Options};
 use crate::problem::{MatrixKind, Problem};
 use crate::simd::Level;
 
@@ -34,7 +35,7 @@ fn definition(options: &Options) -> &'static dyn AlgorithmDefinition {
 
 /// Refuses a problem or options that the algorithm does not support, before any work on them.
 pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
-    check_model(options, options.model)?;
+    check_properties(problem, options)?;
     definition(options).check_support(problem, options)
 }
 
@@ -68,25 +69,8 @@ pub(super) fn create(
     state: &InitialState<'_>,
 ) -> Result<Box<dyn Algorithm>> {
     // The model to start from may have another core than the options.
-    let kind = match model.shape.kind() {
-        CoreKind::Full => ModelKind::Tucker,
-        CoreKind::Diagonal => ModelKind::Cp,
-    };
-    check_model(&context.options, kind)?;
+    check_model(&context.options, kind_of(model))?;
     plan.create(model, context, state)
-}
-
-/// Refuses a kind of model that the algorithm does not fit.
-fn check_model(options: &Options, kind: ModelKind) -> Result<()> {
-    match options.algorithm.only_model() {
-        Some(only) if kind != only && kind != ModelKind::Auto => {
-            let (algorithm, only) = (options.algorithm.name(), only.name());
-            Err(Error::argument(format!(
-                "{algorithm} fits {only} models only; set model = {only}, or use another algorithm"
-            )))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Describes how the algorithm interprets its own options, for the record of the fit.

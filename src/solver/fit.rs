@@ -8,6 +8,7 @@ use super::hyperparameters::resolve_options;
 use super::input::{FitInput, FitSummary};
 use super::observer::{Event, Observer, Selection};
 use super::resume::{Progress, resumed_options};
+use super::support_check::check_start;
 use crate::error::{Error, Result};
 use crate::model::{FitRecord, Model, check_target, load_checkpoint};
 use crate::options::{Algorithm, Options};
@@ -70,6 +71,7 @@ fn fit_with_monitor(
 ) -> Result<(Model, FitSummary)> {
     let initialization = trace::span(SpanKind::Initialization);
     let mut options = options.clone();
+    warn_of_unused_options(&options, &mut state.record, observer);
     let (mut kinds, mut selected_matrices) = (problem.matrix_kinds(), Vec::new());
     match &state.checkpoint {
         Some((saved, _)) => {
@@ -130,6 +132,8 @@ fn resolve(
     }
     state.start = resolved.take_start_model(problem, monitor)?;
     state.standardization = resolved.standardization;
+    // Not before: `tune` may search the options that decide these.
+    resolved.options.make_effective();
     Ok(resolved.options)
 }
 
@@ -146,6 +150,9 @@ fn check(problem: &Problem<'_>, options: &Options, input: &FitInput<'_>) -> Resu
         return Err(Error::argument(format!("{name}: {what}")));
     }
     check_matrix_weights(problem, options)?;
+    if let Some(init) = input.init {
+        check_start(options, init)?;
+    }
     check_support(problem, options)?;
     check_validation(options, input)?;
     check_split(problem, options)?;
@@ -233,6 +240,17 @@ fn check_split(problem: &Problem<'_>, options: &Options) -> Result<()> {
              smaller fraction"
         )
     }))
+}
+
+/// Warns of options that were given although the algorithm does not use them.
+fn warn_of_unused_options(options: &Options, record: &mut FitRecord, observer: &mut dyn Observer) {
+    let unused = options.unused();
+    if !unused.is_empty() {
+        let (algorithm, names) = (options.algorithm.name(), unused.join(", "));
+        let event = Event::Warning(format!("not used by {algorithm}: {names}"));
+        event.record(record, 0);
+        observer.event(&event);
+    }
 }
 
 /// Adds to the record that cells of observed matrices without an entry are taken as 0.

@@ -204,24 +204,19 @@ fn resolve_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) ->
     if o.rank.is_empty() {
         o.rank = vec![default_gibbs_rank(problem, o.model)];
     }
-    if o.start == Initialization::Auto {
-        o.start = Initialization::Identity;
-    }
-    o.eta.get_or_insert(0.0);
-    o.lambda_reg.get_or_insert(0.0);
+    // The options `start`, `eta` and `lambda_reg` have no effect.
+    o.start = Initialization::Identity;
+    (o.eta, o.lambda_reg) = (Some(0.0), Some(0.0));
     o.core_step.get_or_insert(1.0);
     o
 }
 
-/// Resolves the options of a fit of orthonormal factors, which has neither learning rate nor penalty. The option `start` has
-/// no effect.
+/// Resolves the options of a fit of orthonormal factors, which has neither learning rate nor penalty. The options `start`,
+/// `eta` and `lambda_reg` have no effect.
 fn resolve_orthonormal(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) -> Options {
     resolve_shape(problem, &mut o, init);
-    if o.start == Initialization::Auto {
-        o.start = Initialization::Normal;
-    }
-    o.eta.get_or_insert(0.0);
-    o.lambda_reg.get_or_insert(0.0);
+    o.start = Initialization::Normal;
+    (o.eta, o.lambda_reg) = (Some(0.0), Some(0.0));
     o.core_step.get_or_insert(1.0);
     o
 }

@@ -6,6 +6,7 @@ use super::data::Data;
 use super::reparametrization;
 use super::standardization::{Standardization, ValueUnits};
 use super::stream_ids;
+use super::support_check::kind_of;
 use crate::error::{Error, Result};
 use crate::format::RowMap;
 use crate::kernel::CoreKind;
@@ -282,11 +283,11 @@ pub(super) fn from_model(
         && init.shape.ranks()[0] < model.shape.ranks()[0];
     if init.shape != model.shape && !is_smaller {
         return Err(Error::argument(format!(
-            "the model to start from has ranks {:?} ({:?}), this fit has {:?} ({:?}); they must be the same",
+            "the model to start from is {} with ranks {:?}, this fit is {} with ranks {:?}; they must be the same",
+            kind_of(init).name(),
             init.shape.ranks(),
-            init.shape.kind(),
-            model.shape.ranks(),
-            model.shape.kind()
+            kind_of(model).name(),
+            model.shape.ranks()
         )));
     }
     // No single learning rate suits factors of norm 1 and a large core. Rows of other models are copied as they are.

@@ -55,6 +55,7 @@ mod sals;
 mod sgd;
 mod standardization;
 mod stream_ids;
+mod support_check;
 mod tucker_als;
 pub mod tune;
 

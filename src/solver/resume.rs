@@ -4,7 +4,7 @@ use super::algorithm::AlgorithmState;
 use super::input::FitInput;
 use crate::error::{Error, Result};
 use crate::model::{Checkpoint, Model};
-use crate::options::{OPTION_TABLE, Options};
+use crate::options::{OPTION_TABLE, OptionInfo, Options};
 
 /// State of a fit between two epochs that a checkpoint keeps besides the model. The names in a checkpoint are those of
 /// [`Progress::fields`].
@@ -232,9 +232,13 @@ fn is_ignored(removed: &[(&str, Option<&str>)], name: &str, value: &str) -> bool
 }
 
 /// Returns the options of a resumed fit: those of the checkpoint, except for changeable ones. An option that is given now
-/// must be the same as in the checkpoint; `auto` was resolved when the fit began.
+/// must be the same as in the checkpoint, if it has an effect; `auto` was resolved when the fit began.
 pub(super) fn resumed_options(given: &Options, saved: &Options) -> Result<Options> {
     let mut options = saved.clone();
+    let has_effect = |option: &OptionInfo| {
+        let is_baseline = ["mean", "biases"].contains(&option.name);
+        option.is_used_by(saved.algorithm) && (saved.allows_baseline() || !is_baseline)
+    };
     for option in OPTION_TABLE {
         let (a, b) = (
             given.get(option.name).unwrap_or_default(),
@@ -242,7 +246,7 @@ pub(super) fn resumed_options(given: &Options, saved: &Options) -> Result<Option
         );
         if CHANGEABLE_OPTIONS.contains(&option.name) {
             options.set(option.name, &a)?;
-        } else if a != b && a != "auto" {
+        } else if a != b && a != "auto" && has_effect(option) {
             return Err(Error::argument(format!(
                 "{} is {a} here and {b} in the checkpoint; a resumed fit keeps its options \
                  (start a new one from it, with init, to change them)",
@@ -250,6 +254,8 @@ pub(super) fn resumed_options(given: &Options, saved: &Options) -> Result<Option
             )));
         }
     }
+    options.make_effective();
+    options.given.clone_from(&given.given);
     Ok(options)
 }
 

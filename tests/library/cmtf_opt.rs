@@ -351,7 +351,7 @@ fn what_the_method_lacks_is_refused() {
     refused(
         &|o| o.unobserved = Unobserved::Zeros,
         None,
-        "has no weights",
+        "does not support weights",
     );
     let error = Options::default().set("unobserved", "zero").unwrap_err();
     let message = error.to_string();

@@ -218,10 +218,11 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         ));
     }
     if let Some(e) = &errors {
-        out.line(format!(
-            "  RMSE {:.6} on these entries, clipped",
-            e.clipped.rmse
-        ));
+        let (rmse, how) = match folded.clips() {
+            true => (e.clipped.rmse, ", clipped"),
+            false => (e.unclipped.rmse, ""),
+        };
+        out.line(format!("  RMSE {rmse:.6} on these entries{how}"));
     }
     out.object(&json!({"summary": {
         "output": a.output.display().to_string(),

@@ -123,7 +123,7 @@ fn side_information() -> Vec<Case> {
                 continue;
             }
             for unobserved in ["unknown", "zeros"] {
-                if unobserved == "zeros" && variant == "weights" {
+                if unobserved == "zeros" && matches!(variant, "weights" | "sampled") {
                     continue;
                 }
                 let name = format!("cp/order {order}/{variant}, {unobserved}");

@@ -48,4 +48,5 @@ mod terminal;
 mod text_options;
 mod trace;
 mod tune;
+mod unused_options;
 mod weights;

@@ -33,8 +33,8 @@ const INTRODUCTION: &str = "\
 - A value of `auto` is resolved from the data before the first epoch. `s3cmtf info MODEL` prints the values of a fitted model.
 - An option that is true by default has a flag that turns it off, such as `--no-mean`. The opposite flag (`--mean`) overrides a
   file of options.
-- The column \"algorithms\" lists those that use an option. The others ignore it, or refuse a value that they do not support.
-  \"SGD\" stands for `blocked`, `opt` and `naive`.
+- The column \"algorithms\" lists those that use an option. The others refuse it or ignore it; a fit warns of options that were
+  given and ignored. \"SGD\" stands for `blocked`, `opt` and `naive`.
 - `naive` always updates with scalar code; there `kernel` applies to the Gibbs chain that initializes the factors.
 - With `tune` an option may be a list or a range to search: `--rank 8,16,32`, `--eta 0.005..0.1`.
 

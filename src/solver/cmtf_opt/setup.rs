@@ -38,16 +38,6 @@ pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<
             "cmtf-opt needs a smooth objective, which an l1 penalty does not give; use l2, or another algorithm",
         );
     }
-    if options.is_zero_filled() {
-        let matrices = problem.matrices().iter().map(|m| &m.entries);
-        let mut all = std::iter::once(problem.tensor()).chain(matrices);
-        if let Some(weighted) = all.find(|entries| entries.is_weighted()) {
-            return Err(Error::argument(format!(
-                "{}: unobserved = zeros counts every cell once and has no weights; leave them out, or set unobserved = unknown",
-                weighted.name()
-            )));
-        }
-    }
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernel::CooSlices;
 use crate::model::{Model, RowPrior};
 use crate::options::{Options, Penalty};
-use crate::problem::{MatrixKind, Problem};
+use crate::problem::Problem;
 use crate::progress::{OPERATIONS_PER_NORMAL_SAMPLE, StepPolls};
 use crate::random::RandomStream;
 use crate::solver::algorithm::{FitContext, InitialState, Origin};
@@ -18,32 +18,11 @@ use crate::sort::stable_sort_by_key;
 /// Refuses problems and options that CMTF-Tucker-ALS does not have.
 pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<()> {
     let refuse = |why: String| Err(Error::argument(why));
-    if problem.tensor().is_weighted() {
+    if let Some(graph) = problem.matrices().iter().find(|m| m.kind.is_graph()) {
         return refuse(format!(
-            "{}: has weights, which the zeros of tucker-als lack; leave them out, or use another algorithm",
-            problem.tensor().name()
+            "{}: tucker-als has no graphs; leave it out, or use another algorithm",
+            graph.entries.name()
         ));
-    }
-    for matrix in problem.matrices() {
-        let name = matrix.entries.name();
-        match matrix.kind {
-            MatrixKind::Graph => {
-                return refuse(format!(
-                    "{name}: tucker-als has no graphs; leave it out, or use another algorithm"
-                ));
-            }
-            MatrixKind::Sampled(_) => {
-                return refuse(format!(
-                    "{name}: tucker-als takes all unlisted cells as 0 and samples none; couple the matrix as full"
-                ));
-            }
-            _ if matrix.entries.is_weighted() => {
-                return refuse(format!(
-                    "{name}: has weights, which the zeros of tucker-als lack; leave them out, or use another algorithm"
-                ));
-            }
-            _ => {}
-        }
     }
     if options.nonneg {
         return refuse(

@@ -225,6 +225,8 @@ impl<'a> TrialSampler<'a> {
             }
         }
         o.validate()?;
+        // A fit with the options of a trial uses them as far as the search did.
+        o.given.clear();
         Ok(o)
     }
 }

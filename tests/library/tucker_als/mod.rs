@@ -413,7 +413,12 @@ fn what_the_method_lacks_is_refused() {
     let problem = Problem::builder(weighted.unwrap()).build(&()).unwrap();
     let input = FitInput::default();
     let error = fit(&problem, &options(&[4], 2), &input, &mut (), &()).err();
-    assert!(error.unwrap().to_string().contains("has weights"));
+    assert!(
+        error
+            .unwrap()
+            .to_string()
+            .contains("does not support weights")
+    );
 }
 
 #[test]
