@@ -17,6 +17,7 @@ mod bias_update;
 mod biases;
 mod chunked_sum;
 mod cmtf_opt;
+mod core_products;
 mod coupling_selection;
 mod cp_to_tucker;
 mod data;

@@ -16,6 +16,7 @@ mod fit_planted;
 mod fit_real_data;
 mod fold_in;
 mod fold_in_real_data;
+mod fold_in_zero_filled;
 mod full_matrices;
 mod generate;
 mod gibbs_init;

@@ -31,6 +31,20 @@ pub(super) fn check(model: &Model, input: &FoldIn<'_>) -> Result<()> {
         ));
     }
     input.tensor.iter().try_for_each(|t| model.check_order(t))?;
+    if model.options.is_zero_filled() {
+        let matrices = input.matrices.iter().map(|m| &m.entries);
+        if let Some(weighted) = input
+            .tensor
+            .iter()
+            .chain(matrices)
+            .find(|v| v.weights().is_some())
+        {
+            return Err(Error::argument(format!(
+                "{}: has weights, which the zeros of the fit lack; leave them out",
+                weighted.name()
+            )));
+        }
+    }
     for (k, given) in input.matrices.iter().enumerate() {
         let (view, number) = (&given.entries, given.number);
         let refuse = |why: String| Err(Error::argument(format!("{}: {why}", view.name())));

@@ -5,7 +5,8 @@
 //! penalties, priors, weights and offsets, or, for a model of posterior samples, sampled once for each of them.
 //!
 //! Open this file first. `check` refuses what cannot be folded in, `entries` groups the entries by new row in the scaled
-//! `units` of the fit, `solve` computes the rows (with `solver::rowwise`), `extended_mode` inserts them.
+//! `units` of the fit, `solve` computes the rows (with `solver::rowwise`, or `zero_filled` where cells without an entry are 0),
+//! `extended_mode` inserts them.
 
 mod check;
 mod entries;
@@ -15,6 +16,7 @@ mod solve;
 #[cfg(test)]
 mod tests;
 mod units;
+mod zero_filled;
 
 pub use input::{FoldIn, FoldMatrix, FoldSummary};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::extended_mode::ExtendedMode;
 use super::input::FoldIn;
 use super::units::Units;
+use super::zero_filled::solve_zero_filled;
 use crate::error::{Error, Result};
 use crate::model::{FactorMatrix, Model, ModelMatrix, PosteriorSample, QuantizedRows};
 use crate::parallel::ThreadPool;
@@ -120,6 +121,28 @@ impl FoldInSolver<'_> {
         given.and_then(|m| m.weight).unwrap_or(own)
     }
 
+    /// The strength of the penalty of each row, as in the fit.
+    fn penalty_strengths(&self) -> Vec<f32> {
+        let options = &self.model.options;
+        let penalty = RowPenalty {
+            lambda: match options.algorithm.properties().has_penalties {
+                true => options.lambda_reg.unwrap_or(0.0),
+                false => 0.0,
+            },
+            per: options.penalty_per,
+        };
+        let strength = |i: usize| {
+            let weight = match self.entries.tensor.row_weight(i) {
+                0.0 if options.is_zero_filled() => 1.0,
+                // The penalty of a row without tensor entries grows with its matrix entries.
+                0.0 => cold_start_weight(self.matrix_weights(i)),
+                weight => weight,
+            };
+            penalty.of_row(weight) as f32
+        };
+        (0..self.entries.indices.len()).map(strength).collect()
+    }
+
     /// Solves for the rows of a model without posterior samples.
     fn solve(&self) -> Result<NewRows> {
         let (model, n) = (self.model, self.input.mode);
@@ -139,20 +162,10 @@ impl FoldInSolver<'_> {
             probit: None,
             cold_start_regression: &regression,
         };
-        let penalty = RowPenalty {
-            lambda: model.options.lambda_reg.unwrap_or(0.0),
-            per: model.options.penalty_per,
-        };
-        // The penalty of a row without tensor entries grows with its matrix entries.
-        let strengths: Vec<f32> = (0..self.entries.indices.len())
-            .map(|i| {
-                let weight = match self.entries.tensor.row_weight(i) {
-                    0.0 => cold_start_weight(self.matrix_weights(i)),
-                    weight => weight,
-                };
-                penalty.of_row(weight) as f32
-            })
-            .collect();
+        let strengths = self.penalty_strengths();
+        if model.options.is_zero_filled() {
+            return solve_zero_filled(model, &fixed, self.entries, &strengths, self.pool);
+        }
         let penalties = RowPenalties {
             strengths: &strengths,
             bias_strength: model.options.bias_penalty(n),

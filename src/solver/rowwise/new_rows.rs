@@ -317,7 +317,7 @@ impl NewRowEntries<'_> {
     }
 
     /// Returns the rows of the other modes, and the core in the order of partial derivatives if it is full.
-    fn other_rows<'m>(
+    pub(in crate::solver) fn other_rows<'m>(
         &self,
         model: &FixedModel<'m>,
         pool: &ThreadPool<'_>,
@@ -358,27 +358,36 @@ impl NewRowEntries<'_> {
         other_rows: &'t [Cow<'_, [f32]>],
         core: Option<&'t [f32]>,
     ) -> DataTerm<'t> {
-        let (shape, n) = (model.shape, self.mode);
-        let others = tensor.other_modes();
-        let other_modes = others.iter().zip(other_rows).map(|(&m, rows)| OtherMode {
-            rows,
-            rank: shape.ranks()[m],
-            biases: model.biases[m],
-        });
         DataTerm {
             csr: tensor,
-            partials: Partials {
-                others: other_modes.collect(),
-                core,
-                rank: shape.ranks()[n],
-                level: self.level,
-            },
+            partials: self.partials(model, other_rows, core),
             weight: model.noise_precision,
-            has_bias: !model.biases[n].is_empty(),
+            has_bias: !model.biases[self.mode].is_empty(),
             full_matrix: None,
+        }
+    }
+
+    /// The partial derivatives of tensor entries by a new row, given what [`Self::other_rows`] returned.
+    pub(in crate::solver) fn partials<'t>(
+        &self,
+        model: &'t FixedModel<'_>,
+        other_rows: &'t [Cow<'_, [f32]>],
+        core: Option<&'t [f32]>,
+    ) -> Partials<'t> {
+        let others = self.tensor.other_modes();
+        let others = others.iter().zip(other_rows).map(|(&m, rows)| OtherMode {
+            rows,
+            rank: model.shape.ranks()[m],
+            biases: model.biases[m],
+        });
+        Partials {
+            others: others.collect(),
+            core,
+            rank: model.shape.ranks()[self.mode],
+            level: self.level,
         }
     }
 }
 
 /// The rows of all modes but that of the new rows, and the full core, for scaled values.
-type OtherRows<'m> = (Vec<Cow<'m, [f32]>>, Option<Vec<f32>>);
+pub(in crate::solver) type OtherRows<'m> = (Vec<Cow<'m, [f32]>>, Option<Vec<f32>>);
