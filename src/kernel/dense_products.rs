@@ -24,20 +24,22 @@ pub(crate) enum Part {
 /// of `right`, padded. Terms are added in the order of the rows, so all instruction sets give the same bits.
 ///
 /// # Panics
-/// If lengths do not match.
+/// If lengths do not match, or the machine does not have the level.
 pub(crate) fn add_cross_products(
+    level: Level,
     left: &[f64],
     [stride, width]: [usize; 2],
     right: &[Array],
     part: Part,
     sums: &mut [Array],
 ) {
+    assert!(level.is_available());
     let count = left.len() / stride;
     assert!(width <= stride && left.len() == count * stride && sums.len().is_multiple_of(width));
     assert_eq!(right.len(), count * (sums.len() / width));
     count_operations(count * sums.len() * DENSE_LANES);
     // SAFETY: the level is available; the kernel checks all indices.
-    unsafe { cross(Level::best(), left, stride, width, right, part, sums) }
+    unsafe { cross(level, left, stride, width, right, part, sums) }
 }
 
 dispatched! {
@@ -100,14 +102,21 @@ unsafe fn any_cross<V: F32x16>(
 /// Terms are added in the order of the rows of `matrix`, so all instruction sets give the same bits.
 ///
 /// # Panics
-/// If lengths do not match.
-pub(crate) fn add_row_products(left: &[f64], width: usize, matrix: &[Array], out: &mut [Array]) {
+/// If lengths do not match, or the machine does not have the level.
+pub(crate) fn add_row_products(
+    level: Level,
+    left: &[f64],
+    width: usize,
+    matrix: &[Array],
+    out: &mut [Array],
+) {
+    assert!(level.is_available());
     let arrays = matrix.len() / width;
     assert!(matrix.len() == width * arrays && left.len().is_multiple_of(width));
     assert_eq!(out.len(), left.len() / width * arrays);
     count_operations(left.len() * arrays * DENSE_LANES);
     // SAFETY: the level is available; the kernel checks all indices.
-    unsafe { row_products(Level::best(), left, width, matrix, out) }
+    unsafe { row_products(level, left, width, matrix, out) }
 }
 
 dispatched! {
@@ -168,14 +177,21 @@ fn add_products_of_rows<const N: usize>(
 /// zeros. All instruction sets give the same bits.
 ///
 /// # Panics
-/// If lengths do not match.
-pub(crate) fn row_inner_products(rows: &[Array], others: &[Array], count: usize, out: &mut [f64]) {
+/// If lengths do not match, or the machine does not have the level.
+pub(crate) fn row_inner_products(
+    level: Level,
+    rows: &[Array],
+    others: &[Array],
+    count: usize,
+    out: &mut [f64],
+) {
+    assert!(level.is_available());
     let arrays = others.len() / count;
     assert!(others.len() == count * arrays && rows.len().is_multiple_of(arrays.max(1)));
     assert_eq!(out.len(), rows.len() / arrays.max(1) * count);
     count_operations(out.len() * arrays * DENSE_LANES);
     // SAFETY: the level is available; the kernel checks all indices.
-    unsafe { inner(Level::best(), rows, others, count, out) }
+    unsafe { inner(level, rows, others, count, out) }
 }
 
 dispatched! {
@@ -239,6 +255,10 @@ mod tests {
 
     #[test]
     fn products_agree_with_plain_sums() {
+        Level::available().for_each(check_products);
+    }
+
+    fn check_products(level: Level) {
         for (count, columns, width) in [(1, 3usize, 1), (9, 17, 5), (8, 8, 4), (0, 5, 2)] {
             let arrays = columns.div_ceil(DENSE_LANES);
             let right = matrix(count, columns, arrays);
@@ -248,7 +268,14 @@ mod tests {
             let stride = arrays * DENSE_LANES;
             let mut sums = vec![[1.0; DENSE_LANES]; width * arrays];
             let lefts = left.as_flattened();
-            add_cross_products(lefts, [DENSE_LANES, width], &right, Part::All, &mut sums);
+            add_cross_products(
+                level,
+                lefts,
+                [DENSE_LANES, width],
+                &right,
+                Part::All,
+                &mut sums,
+            );
             for (k, j) in (0..width * columns).map(|n| (n / columns, n % columns)) {
                 let terms =
                     (0..count).map(|i| at(&left, DENSE_LANES, i, k) * at(&right, stride, i, j));
@@ -257,6 +284,7 @@ mod tests {
             let mut gram = vec![[0.0; DENSE_LANES]; columns * arrays];
             let all = right.as_flattened();
             add_cross_products(
+                level,
                 all,
                 [stride, columns],
                 &right,
@@ -273,14 +301,14 @@ mod tests {
                 .map(|n| at(&left, DENSE_LANES, n / width, n % width))
                 .collect();
             let by_row = matrix(width, columns, arrays);
-            add_row_products(&rows, width, &by_row, &mut out);
+            add_row_products(level, &rows, width, &by_row, &mut out);
             for (i, j) in (0..count * columns).map(|n| (n / columns, n % columns)) {
                 let terms = (0..width).map(|k| rows[i * width + k] * at(&by_row, stride, k, j));
                 assert_eq!(at(&out, stride, i, j), 1.0 + terms.sum::<f64>());
             }
             let others = matrix(width, columns, arrays);
             let mut products = vec![0.0; count * width];
-            row_inner_products(&right, &others, width, &mut products);
+            row_inner_products(level, &right, &others, width, &mut products);
             for (i, k) in (0..count * width).map(|n| (n / width, n % width)) {
                 let terms =
                     (0..columns).map(|j| at(&right, stride, i, j) * at(&others, stride, k, j));

@@ -43,8 +43,9 @@ impl UnfoldedRowScratch {
 /// incomplete after a request of `stop`.
 ///
 /// # Panics
-/// If lengths do not match.
+/// If lengths do not match, or the machine does not have the level.
 pub(crate) fn add_unfolded_row(
+    level: Level,
     csr: &ModeCsr,
     entries: Range<usize>,
     others: &[OtherMode<'_>],
@@ -52,6 +53,7 @@ pub(crate) fn add_unfolded_row(
     stop: &StopFlag,
     out: &mut [f64],
 ) {
+    assert!(level.is_available());
     assert!(!others.is_empty() && others.len() == csr.other_modes().len());
     for (other, &rows) in others.iter().zip(csr.other_row_counts()) {
         assert!(other.rows.len() >= rows * padded_len(other.rank));
@@ -66,7 +68,7 @@ pub(crate) fn add_unfolded_row(
         let part = start..(start + len).min(end);
         count_operations(part.len() * cost);
         // SAFETY: the level is available; the kernel checks all indices.
-        unsafe { accumulate(Level::best(), csr.records(part), others, levels) }
+        unsafe { accumulate(level, csr.records(part), others, levels) }
     }
     let rank = others[others.len() - 1].rank;
     let sums = levels[0].chunks_exact(rank.div_ceil(LANES));
@@ -209,12 +211,14 @@ mod tests {
                             *sum += product;
                         }
                     }
-                    let mut found = vec![1.0; columns];
-                    let stop = StopFlag::new();
-                    let of_row = csr.row_entries(i);
-                    add_unfolded_row(&csr, of_row, &others, &mut scratch, &stop, &mut found);
-                    for (a, b) in found.iter().zip(&expected) {
-                        assert!((a - b).abs() < 1e-12, "{sizes:?}: {a} {b}");
+                    for level in Level::available() {
+                        let mut found = vec![1.0; columns];
+                        let (stop, of_row) = (StopFlag::new(), csr.row_entries(i));
+                        let (scratch, to) = (&mut scratch, &mut found);
+                        add_unfolded_row(level, &csr, of_row, &others, scratch, &stop, to);
+                        for (a, b) in found.iter().zip(&expected) {
+                            assert!((a - b).abs() < 1e-12, "{level:?} {sizes:?}: {a} {b}");
+                        }
                     }
                 }
             }

@@ -147,7 +147,7 @@ impl FitSizes {
 
     /// Returns the bytes of the entries and of the parameters, with their copies, for an algorithm that has lists of the entries
     /// by the rows of each mode.
-    pub(super) fn common_bytes(&self) -> f64 {
+    pub fn common_bytes(&self) -> f64 {
         let order = self.modes.len() as f64;
         let weight = if self.is_weighted { 4.0 } else { 0.0 };
         // A list of the entries, a list for each mode, and parts of them while they are sorted.

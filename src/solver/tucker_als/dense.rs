@@ -5,13 +5,12 @@
 
 use std::ops::Range;
 use std::slice;
-use std::sync::Mutex;
 
+use super::workers::Workers;
 use crate::error::Result;
 use crate::kernel::{DENSE_LANES, Part, add_cross_products, add_row_products};
 use crate::linalg::{cholesky, qr};
 use crate::model::FactorMatrix;
-use crate::parallel::{ThreadPool, lock_ignoring_poison};
 use crate::try_alloc::{try_with_capacity, try_zeroed};
 
 type Array = [f64; DENSE_LANES];
@@ -58,7 +57,7 @@ fn pad_rows(rows: &[f64], width: usize, padded: &mut Vec<Array>) {
 }
 
 /// Copies rows without their padding.
-fn copy_without_padding(padded: &[Array], width: usize, rows: &mut [f64]) {
+pub(super) fn copy_without_padding(padded: &[Array], width: usize, rows: &mut [f64]) {
     let from = padded.chunks_exact(width.div_ceil(DENSE_LANES));
     for (row, from) in rows.chunks_exact_mut(width).zip(from) {
         row.copy_from_slice(&from.as_flattened()[..width]);
@@ -87,12 +86,50 @@ pub(super) fn to_rows(columns: &[Vec<f64>]) -> Result<Vec<f64>> {
 }
 
 /// Returns the first `count` rows of a factor without padding.
-pub(super) fn factor_rows(factor: &FactorMatrix, count: usize) -> Result<Vec<f64>> {
-    let mut rows = try_with_capacity(count * factor.rank(), ELEMENTS)?;
-    for i in 0..count {
-        rows.extend(factor.row(i).iter().map(|&x| f64::from(x)));
-    }
+pub(super) fn factor_rows(
+    factor: &FactorMatrix,
+    count: usize,
+    workers: Workers<'_>,
+) -> Result<Vec<f64>> {
+    let rank = factor.rank();
+    let mut rows: Vec<f64> = try_zeroed(count * rank, ELEMENTS)?;
+    workers.for_row_groups(
+        &mut rows,
+        rank,
+        ROWS_PER_TASK,
+        |first, rows, (): &mut ()| {
+            for (i, to) in rows.chunks_exact_mut(rank).enumerate() {
+                let row = factor.row(first + i).iter();
+                to.iter_mut()
+                    .zip(row)
+                    .for_each(|(to, &x)| *to = f64::from(x));
+            }
+        },
+    )?;
     Ok(rows)
+}
+
+/// Rounds to the precision of a model, so that results that depend on a factor are those of the stored one.
+pub(super) fn round_to_f32(rows: &mut [f64], width: usize, workers: Workers<'_>) -> Result<()> {
+    workers.for_row_groups(rows, width, ROWS_PER_TASK, |_, rows, (): &mut ()| {
+        rows.iter_mut().for_each(|x| *x = f64::from(*x as f32));
+    })
+}
+
+/// Writes rows into a factor.
+pub(super) fn store_rows(
+    rows: &[f64],
+    factor: &mut FactorMatrix,
+    workers: Workers<'_>,
+) -> Result<()> {
+    let (rank, stride) = (factor.rank(), factor.stride());
+    let to = &mut factor.as_mut_slice()?[..rows.len() / rank * stride];
+    workers.for_row_groups(to, stride, ROWS_PER_TASK, |first, to, (): &mut ()| {
+        let rows = rows[first * rank..].chunks_exact(rank);
+        for (to, row) in to.chunks_exact_mut(stride).zip(rows) {
+            to.iter_mut().zip(row).for_each(|(to, &x)| *to = x as f32);
+        }
+    })
 }
 
 /// Returns B^T Z, one row of `width` elements for each column of B. B has `width` columns per block.
@@ -100,7 +137,7 @@ pub(super) fn cross_products(
     blocks: &[Vec<f64>],
     z: &[f64],
     width: usize,
-    pool: &ThreadPool<'_>,
+    workers: Workers<'_>,
 ) -> Result<Vec<f64>> {
     let of_block = width * width.div_ceil(DENSE_LANES);
     let tasks: Vec<&[f64]> = z.chunks(ROWS_PER_TASK * width).collect();
@@ -109,13 +146,14 @@ pub(super) fn cross_products(
         let mut sums: Vec<Array> = try_zeroed(blocks.len() * of_block, ELEMENTS)?;
         for (block, sums) in blocks.iter().zip(sums.chunks_exact_mut(of_block)) {
             let rows = &block[t * ROWS_PER_TASK * width..][..tasks[t].len()];
-            add_cross_products(rows, [width, width], padded, Part::All, sums);
+            add_cross_products(workers.level, rows, [width, width], padded, Part::All, sums);
         }
         Ok(sums)
     };
-    let mut sums = pool
-        .try_map(tasks.len(), || Ok(Vec::new()), run_task)?
-        .into_iter();
+    let sums = workers
+        .pool
+        .try_map(tasks.len(), || Ok(Vec::new()), run_task)?;
+    let mut sums = sums.into_iter();
     let mut products = vec![0.0; blocks.len() * width * width];
     if let Some(mut total) = sums.next() {
         for part in sums {
@@ -134,25 +172,25 @@ pub(super) fn add_products(
     scale: f64,
     width: usize,
     to: &mut [f64],
-    pool: &ThreadPool<'_>,
+    workers: Workers<'_>,
 ) -> Result<()> {
     let of_block = width * width.div_ceil(DENSE_LANES);
     let scaled: Vec<f64> = coefficients.iter().map(|c| scale * c).collect();
     let mut matrix = Vec::new();
     pad_rows(&scaled, width, &mut matrix);
-    let tasks = to.chunks_mut(ROWS_PER_TASK * width).map(Mutex::new);
-    let tasks: Vec<Mutex<&mut [f64]>> = tasks.collect();
-    let run_task = |padded: &mut Vec<Array>, t: usize| {
-        let mut to = lock_ignoring_poison(&tasks[t]);
-        pad_rows(&to, width, padded);
-        for (block, matrix) in blocks.iter().zip(matrix.chunks_exact(of_block)) {
-            let rows = &block[t * ROWS_PER_TASK * width..][..to.len()];
-            add_row_products(rows, width, matrix, padded);
-        }
-        copy_without_padding(padded, width, &mut to);
-    };
-    pool.map(tasks.len(), Vec::new, run_task)?;
-    Ok(())
+    workers.for_row_groups(
+        to,
+        width,
+        ROWS_PER_TASK,
+        |first, to, padded: &mut Vec<Array>| {
+            pad_rows(to, width, padded);
+            for (block, matrix) in blocks.iter().zip(matrix.chunks_exact(of_block)) {
+                let rows = &block[first * width..][..to.len()];
+                add_row_products(workers.level, rows, width, matrix, padded);
+            }
+            copy_without_padding(padded, width, to);
+        },
+    )
 }
 
 /// Makes the columns of a matrix of rows of `width` elements orthonormal, without changing the space that the first of them
@@ -161,11 +199,11 @@ pub(super) fn orthonormalize_columns(
     rows: &mut Vec<f64>,
     width: usize,
     seed: u64,
-    pool: &ThreadPool<'_>,
+    workers: Workers<'_>,
 ) -> Result<()> {
-    if !orthonormalize_independent_columns(rows, width, pool)? {
+    if !orthonormalize_independent_columns(rows, width, workers)? {
         let mut columns = to_columns(rows, width)?;
-        qr(&mut columns, seed, pool.monitor())?;
+        qr(&mut columns, seed, workers.pool.monitor())?;
         *rows = to_rows(&columns)?;
     }
     Ok(())
@@ -179,10 +217,10 @@ pub(super) fn orthonormalize_columns(
 pub(super) fn orthonormalize_independent_columns(
     rows: &mut Vec<f64>,
     width: usize,
-    pool: &ThreadPool<'_>,
+    workers: Workers<'_>,
 ) -> Result<bool> {
     loop {
-        let gram = cross_products(slice::from_ref(rows), rows, width, pool)?;
+        let gram = cross_products(slice::from_ref(rows), rows, width, workers)?;
         let lengths: Vec<f64> = (0..width).map(|j| gram[j * width + j].sqrt()).collect();
         if !lengths.iter().all(|l| *l > 0.0 && l.is_finite()) {
             return Ok(false);
@@ -198,7 +236,7 @@ pub(super) fn orthonormalize_independent_columns(
         if pivot < MIN_INDEPENDENT_PIVOT {
             return Ok(false);
         }
-        divide_by_triangle(rows, width, &lower, &lengths, pool)?;
+        divide_by_triangle(rows, width, &lower, &lengths, workers)?;
         if pivot >= MIN_PIVOT {
             return Ok(true);
         }
@@ -211,34 +249,35 @@ fn divide_by_triangle(
     width: usize,
     lower: &[f64],
     lengths: &[f64],
-    pool: &ThreadPool<'_>,
+    workers: Workers<'_>,
 ) -> Result<()> {
-    let tasks = rows.chunks_mut(ROWS_PER_TASK * width).map(Mutex::new);
-    let tasks: Vec<Mutex<&mut [f64]>> = tasks.collect();
-    let run_task = |(): &mut (), t: usize| {
-        for row in lock_ignoring_poison(&tasks[t]).chunks_exact_mut(width) {
+    workers.for_row_groups(rows, width, ROWS_PER_TASK, |_, rows, (): &mut ()| {
+        for row in rows.chunks_exact_mut(width) {
             for j in 0..width {
                 let known = row[..j].iter().zip(&lower[j * width..]);
                 let sum: f64 = known.map(|(x, l)| x * l).sum();
                 row[j] = (row[j] / lengths[j] - sum) / lower[j * width + j];
             }
         }
-    };
-    pool.map(tasks.len(), || (), run_task)?;
-    Ok(())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parallel::ThreadPool;
     use crate::random::RandomStream;
+    use crate::simd::Level;
 
     #[test]
     fn nearly_dependent_columns_become_orthonormal() {
         let (count, width) = (3000, 5);
         let mut s = RandomStream::new(&[7]);
         let base: Vec<f64> = (0..count).map(|_| s.standard_normal()).collect();
-        let pool = ThreadPool::new(2, false, 0);
+        let workers = Workers {
+            pool: &ThreadPool::new(2, false, 0),
+            level: Level::best(),
+        };
         for (noise, is_independent) in [(1.0, true), (1e-4, true), (0.0, false)] {
             let row = |x: &f64| {
                 let other: Vec<f64> = (1..width)
@@ -248,10 +287,10 @@ mod tests {
             };
             let mut rows: Vec<f64> = base.iter().flat_map(row).collect();
             let first = rows.clone();
-            let found = orthonormalize_independent_columns(&mut rows, width, &pool).unwrap();
+            let found = orthonormalize_independent_columns(&mut rows, width, workers).unwrap();
             assert_eq!(found, is_independent, "{noise}");
-            orthonormalize_columns(&mut rows, width, 3, &pool).unwrap();
-            let gram = cross_products(slice::from_ref(&rows), &rows, width, &pool).unwrap();
+            orthonormalize_columns(&mut rows, width, 3, workers).unwrap();
+            let gram = cross_products(slice::from_ref(&rows), &rows, width, workers).unwrap();
             for (k, x) in gram.iter().enumerate() {
                 let expected = f64::from(u8::from(k / width == k % width));
                 assert!((x - expected).abs() < 1e-13, "{noise}: {x}");

@@ -1,12 +1,14 @@
 //! The update of a factor: the leading left singular vectors of M.
 
-use super::dense::{factor_rows, orthonormalize_columns, padded_transpose};
-use super::leading_eigenvectors::{Accuracy, leading_eigenvectors};
+use super::dense::{copy_without_padding, factor_rows, orthonormalize_columns, padded_transpose};
+use super::leading_eigenvectors::{
+    Accuracy, is_small, leading_eigenvectors, leading_of_small_matrix,
+};
 use super::unfolding::Unfolding;
+use super::workers::Workers;
 use crate::error::Result;
 use crate::kernel::{DENSE_LANES, row_inner_products};
 use crate::model::FactorMatrix;
-use crate::parallel::ThreadPool;
 use crate::try_alloc::try_zeroed;
 
 type Array = [f64; DENSE_LANES];
@@ -24,6 +26,8 @@ const MIN_SINGULAR_VALUE: f64 = 1e-12;
 /// The symmetric matrix from whose eigenvectors the left singular vectors of M are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Eigenproblem {
+    /// M M^T, which is small and formed.
+    SmallRows,
     /// M^T M, which is formed.
     Gram,
     /// M^T M, known through products.
@@ -36,8 +40,11 @@ impl Eigenproblem {
     /// Chooses the smaller matrix for an M of this size and `rank` singular vectors.
     pub(super) fn choose(rows: usize, columns: usize, rank: usize) -> Eigenproblem {
         if columns > rows {
-            Eigenproblem::Rows
-        } else if columns <= (GRAM_RATIO * rank).min(MAX_GRAM_SIZE) {
+            match is_small(rows, rank) {
+                true => Eigenproblem::SmallRows,
+                false => Eigenproblem::Rows,
+            }
+        } else if columns <= (GRAM_RATIO * rank).min(MAX_GRAM_SIZE) || is_small(columns, rank) {
             Eigenproblem::Gram
         } else {
             Eigenproblem::Columns
@@ -57,28 +64,43 @@ pub(super) fn leading_left_vectors(
     m: &Unfolding<'_>,
     current: &FactorMatrix,
     seed: u64,
-    pool: &ThreadPool<'_>,
+    workers: Workers<'_>,
 ) -> Result<Vec<f64>> {
     let (rows, columns, rank) = (m.row_count(), m.column_count(), current.rank());
     let problem = Eigenproblem::choose(rows, columns, rank);
-    if problem == Eigenproblem::Rows {
-        let start = || factor_rows(current, rows);
-        let product = |x: &[f64], width: usize| m.times(&m.transposed_times(x, width)?, width);
-        let leading = leading_eigenvectors(rows, rank, start, product, ACCURACY, seed, pool)?;
-        let mut left = leading.vectors;
-        orthonormalize_columns(&mut left, rank, seed, pool)?;
+    let left = match problem {
+        Eigenproblem::SmallRows => {
+            let leading = leading_of_small_matrix(&m.row_gram()?, rows, rank, workers)?;
+            Some(leading.vectors)
+        }
+        Eigenproblem::Rows => {
+            let start = || factor_rows(current, rows, workers);
+            let product = |x: &[f64], width: usize| m.times(&m.transposed_times(x, width)?, width);
+            let leading =
+                leading_eigenvectors(rows, rank, start, product, ACCURACY, seed, workers)?;
+            Some(leading.vectors)
+        }
+        Eigenproblem::Gram | Eigenproblem::Columns => None,
+    };
+    if let Some(mut left) = left {
+        orthonormalize_columns(&mut left, rank, seed, workers)?;
         return Ok(left);
     }
-    let start = || m.transposed_times(&factor_rows(current, rows)?, rank);
-    let gram = match problem {
-        Eigenproblem::Gram => Some(m.gram()?),
-        _ => None,
+    let start = || m.transposed_times(&factor_rows(current, rows, workers)?, rank);
+    let leading = if problem == Eigenproblem::Gram {
+        let gram = m.gram()?;
+        if is_small(columns, rank) {
+            let mut matrix: Vec<f64> = try_zeroed(columns * columns, "column elements")?;
+            copy_without_padding(&gram, columns, &mut matrix);
+            leading_of_small_matrix(&matrix, columns, rank, workers)?
+        } else {
+            let product = |x: &[f64], width: usize| dense_product(&gram, x, width, workers);
+            leading_eigenvectors(columns, rank, start, product, ACCURACY, seed, workers)?
+        }
+    } else {
+        let product = |x: &[f64], width: usize| m.transposed_times(&m.times(x, width)?, width);
+        leading_eigenvectors(columns, rank, start, product, ACCURACY, seed, workers)?
     };
-    let product = |x: &[f64], width: usize| match &gram {
-        Some(gram) => dense_product(gram, x, width, pool),
-        None => m.transposed_times(&m.times(x, width)?, width),
-    };
-    let leading = leading_eigenvectors(columns, rank, start, product, ACCURACY, seed, pool)?;
     let largest = leading.values.first().map_or(0.0, |t| t.max(0.0).sqrt());
     let scale = |value: &f64| {
         let singular_value = value.max(0.0).sqrt();
@@ -97,7 +119,7 @@ pub(super) fn leading_left_vectors(
         }
     }
     let mut left = m.times(&right, rank)?;
-    orthonormalize_columns(&mut left, rank, seed, pool)?;
+    orthonormalize_columns(&mut left, rank, seed, workers)?;
     Ok(left)
 }
 
@@ -106,7 +128,7 @@ fn dense_product(
     matrix: &[Array],
     x: &[f64],
     width: usize,
-    pool: &ThreadPool<'_>,
+    workers: Workers<'_>,
 ) -> Result<Vec<f64>> {
     const OPERATIONS_PER_TASK: usize = 1 << 17;
     let size = x.len() / width;
@@ -114,12 +136,13 @@ fn dense_product(
     let padded = padded_transpose(x, width, 0..size)?;
     let rows_per_task = (OPERATIONS_PER_TASK / (size * width)).max(1);
     let parts: Vec<&[Array]> = matrix.chunks(rows_per_task * arrays).collect();
+    let Workers { pool, level } = workers;
     let products = pool.map(
         parts.len(),
         || (),
         |(), p| {
             let mut products = vec![0.0; parts[p].len() / arrays * width];
-            row_inner_products(parts[p], &padded, width, &mut products);
+            row_inner_products(level, parts[p], &padded, width, &mut products);
             products
         },
     )?;

@@ -1,4 +1,4 @@
-//! The leading eigenvectors of a symmetric positive semidefinite matrix that is known through products only.
+//! The leading eigenvectors of a symmetric positive semidefinite matrix, which is small or known through products only.
 //!
 //! Block Krylov iteration with Rayleigh-Ritz restarts: from an orthonormal block X, orthonormal bases of [X, A X, A^2 X, ...]
 //! are built, and X becomes the leading Ritz vectors in that space. The sum of the Ritz values never decreases (up to
@@ -10,9 +10,9 @@ use super::dense::{
     add_products, cross_products, orthonormalize_columns, orthonormalize_independent_columns,
     to_columns, to_rows,
 };
+use super::workers::Workers;
 use crate::error::Result;
 use crate::linalg::{extend_orthonormal, symmetric_eigen};
-use crate::parallel::ThreadPool;
 use crate::try_alloc::try_zeroed;
 
 /// Number of products with the matrix per restart, at least and at most. The more there are, the fewer are needed in all.
@@ -68,7 +68,12 @@ fn degree(size: usize, count: usize) -> usize {
     blocks.saturating_sub(1).clamp(MIN_DEGREE, MAX_DEGREE)
 }
 
-/// Returns the `count` leading eigenvectors of a matrix A of size `size`, or all if there are fewer. `start` returns the vectors
+/// Returns whether a matrix is so small that it is formed and diagonalized.
+pub(super) fn is_small(size: usize, count: usize) -> bool {
+    size <= (SMALL_RATIO * count).max(SMALL_SIZE)
+}
+
+/// Returns the `count` leading eigenvectors of a matrix A of size `size`, which is not small. `start` returns the vectors
 /// to start from, `product` multiplies a number of vectors by A; both by rows. `seed` identifies the random streams that
 /// replace linearly dependent vectors.
 pub(super) fn leading_eigenvectors(
@@ -78,15 +83,13 @@ pub(super) fn leading_eigenvectors(
     product: impl Fn(&[f64], usize) -> Result<Vec<f64>>,
     accuracy: Accuracy,
     seed: u64,
-    pool: &ThreadPool<'_>,
+    workers: Workers<'_>,
 ) -> Result<LeadingEigenvectors> {
-    if size <= (SMALL_RATIO * count).max(SMALL_SIZE) {
-        return all_eigenvectors(size, count.min(size), product, pool);
-    }
+    debug_assert!(!is_small(size, count));
     let degree = degree(size, count);
     let dimension = (degree + 1) * count;
     let mut first = start()?;
-    orthonormalize_columns(&mut first, count, seed, pool)?;
+    orthonormalize_columns(&mut first, count, seed, workers)?;
     let mut basis = vec![first];
     // Ritz values of the first block, from the first restart on.
     let mut values: Vec<f64> = Vec::new();
@@ -94,7 +97,7 @@ pub(super) fn leading_eigenvectors(
         let mut projected = vec![0.0; dimension * dimension];
         for j in 0..=degree {
             let mut image = product(&basis[j], count)?;
-            let coefficients = cross_products(&basis, &image, count, pool)?;
+            let coefficients = cross_products(&basis, &image, count, workers)?;
             for (i, row) in coefficients.chunks_exact(count).enumerate() {
                 for (k, &x) in row.iter().enumerate() {
                     projected[i * dimension + j * count + k] = x;
@@ -104,8 +107,8 @@ pub(super) fn leading_eigenvectors(
             if j == degree {
                 break;
             }
-            add_products(&basis, &coefficients, -1.0, count, &mut image, pool)?;
-            let residuals = column_lengths(&image, count, pool)?;
+            add_products(&basis, &coefficients, -1.0, count, &mut image, workers)?;
+            let residuals = column_lengths(&image, count, workers)?;
             if j == 0 && restart > 0 {
                 let is_small = |(value, residual): (&f64, &f64)| {
                     *residual <= accuracy.residual * value + ROUNDING * values[0]
@@ -118,22 +121,22 @@ pub(super) fn leading_eigenvectors(
                 }
             }
             // A second orthogonalization removes rounding errors.
-            let left = cross_products(&basis, &image, count, pool)?;
-            add_products(&basis, &left, -1.0, count, &mut image, pool)?;
+            let left = cross_products(&basis, &image, count, workers)?;
+            add_products(&basis, &left, -1.0, count, &mut image, workers)?;
             let length = |k: usize| {
                 let components = coefficients.iter().skip(k).step_by(count);
                 let squares: f64 = components.map(|c| c * c).sum();
                 (squares + residuals[k] * residuals[k]).sqrt()
             };
             let lengths: Vec<f64> = (0..count).map(length).collect();
-            extend_basis(&mut basis, image, &lengths, seed, pool)?;
+            extend_basis(&mut basis, image, &lengths, seed, workers)?;
         }
-        let eigen = symmetric_eigen(dimension, &projected, pool.monitor())?;
+        let eigen = symmetric_eigen(dimension, &projected, workers.pool.monitor())?;
         let coefficients: Vec<f64> = (0..dimension * count)
             .map(|k| eigen.vectors[k % count * dimension + k / count])
             .collect();
         let mut rotated: Vec<f64> = try_zeroed(size * count, "row elements")?;
-        add_products(&basis, &coefficients, 1.0, count, &mut rotated, pool)?;
+        add_products(&basis, &coefficients, 1.0, count, &mut rotated, workers)?;
         basis = vec![rotated];
         let sum_before: f64 = values.iter().sum();
         values = eigen.values[..count].to_vec();
@@ -149,8 +152,8 @@ pub(super) fn leading_eigenvectors(
 }
 
 /// Returns the lengths of the columns of a block.
-fn column_lengths(block: &Vec<f64>, count: usize, pool: &ThreadPool<'_>) -> Result<Vec<f64>> {
-    let squares = cross_products(slice::from_ref(block), block, count, pool)?;
+fn column_lengths(block: &Vec<f64>, count: usize, workers: Workers<'_>) -> Result<Vec<f64>> {
+    let squares = cross_products(slice::from_ref(block), block, count, workers)?;
     Ok((0..count).map(|k| squares[k * count + k].sqrt()).collect())
 }
 
@@ -161,15 +164,16 @@ fn extend_basis(
     mut block: Vec<f64>,
     lengths: &[f64],
     seed: u64,
-    pool: &ThreadPool<'_>,
+    workers: Workers<'_>,
 ) -> Result<()> {
     let count = lengths.len();
-    let left = column_lengths(&block, count, pool)?;
+    let left = column_lengths(&block, count, workers)?;
     // The residuals of the other columns are rounding errors.
     let is_left: Vec<bool> = (left.iter().zip(lengths))
         .map(|(left, length)| *left > DEPENDENT_COLUMN * length)
         .collect();
-    if is_left.contains(&false) || !orthonormalize_independent_columns(&mut block, count, pool)? {
+    if is_left.contains(&false) || !orthonormalize_independent_columns(&mut block, count, workers)?
+    {
         // The space is exhausted: random vectors must be orthogonal to the basis as well.
         let first = basis.len() * count;
         let mut columns: Vec<Vec<f64>> = Vec::new();
@@ -181,23 +185,22 @@ fn extend_basis(
                 column.fill(0.0);
             }
         }
-        extend_orthonormal(&mut columns, first, seed, pool.monitor())?;
+        extend_orthonormal(&mut columns, first, seed, workers.pool.monitor())?;
         block = to_rows(&columns[first..])?;
     }
     basis.push(block);
     Ok(())
 }
 
-/// Returns leading eigenvectors of a small matrix, which is formed.
-fn all_eigenvectors(
+/// Returns the `count` leading eigenvectors of a small matrix, row-major, or all if there are fewer.
+pub(super) fn leading_of_small_matrix(
+    matrix: &[f64],
     size: usize,
     count: usize,
-    product: impl Fn(&[f64], usize) -> Result<Vec<f64>>,
-    pool: &ThreadPool<'_>,
+    workers: Workers<'_>,
 ) -> Result<LeadingEigenvectors> {
-    let unit = |k: usize| f64::from(u8::from(k / size == k % size));
-    let matrix = product(&(0..size * size).map(unit).collect::<Vec<f64>>(), size)?;
-    let eigen = symmetric_eigen(size, &matrix, pool.monitor())?;
+    let count = count.min(size);
+    let eigen = symmetric_eigen(size, matrix, workers.pool.monitor())?;
     let element = |k: usize| eigen.vectors[k % count * size + k / count];
     Ok(LeadingEigenvectors {
         values: eigen.values[..count].to_vec(),
@@ -209,7 +212,9 @@ fn all_eigenvectors(
 mod tests {
     use super::*;
     use crate::linalg::{add_scaled, dot};
+    use crate::parallel::ThreadPool;
     use crate::random::RandomStream;
+    use crate::simd::Level;
 
     const EXACT: Accuracy = Accuracy {
         residual: 1e-9,
@@ -224,7 +229,10 @@ mod tests {
 
     #[test]
     fn leading_eigenvectors_are_those_of_the_whole_matrix() {
-        let pool = ThreadPool::new(2, false, 0);
+        let workers = Workers {
+            pool: &ThreadPool::new(2, false, 0),
+            level: Level::best(),
+        };
         for (size, terms, count) in [
             (60, 60, 3),
             (90, 5, 7),
@@ -246,7 +254,16 @@ mod tests {
                 to_rows(&columns.iter().map(image).collect::<Vec<_>>())
             };
             let start = || to_rows(&random_columns(count, size, 2));
-            let found = leading_eigenvectors(size, count, start, product, EXACT, 3, &pool).unwrap();
+            let found = match is_small(size, count) {
+                true => {
+                    let unit = |k: usize| f64::from(u8::from(k / size == k % size));
+                    let units: Vec<f64> = (0..size * size).map(unit).collect();
+                    let matrix = product(&units, size).unwrap();
+                    leading_of_small_matrix(&matrix, size, count, workers)
+                }
+                false => leading_eigenvectors(size, count, start, product, EXACT, 3, workers),
+            };
+            let found = found.unwrap();
             let width = count.min(size);
             assert_eq!(found.values.len(), width);
             // Those of the terms have the same eigenvalues.

@@ -22,13 +22,15 @@
 //!
 //! W is the memory bottleneck of the method. As in Tucker-MET (T. Kolda and J. Sun, "Scalable tensor decompositions for
 //! multi-aspect data mining", 2008) it exists as a whole only if it is small; otherwise a few of its rows exist at a time and
-//! are computed again for each product. Singular vectors come from an eigenproblem of the smaller of the two sizes of M. A fit
+//! are computed again for each product. Singular vectors come from an eigenproblem of the smaller of the two sizes of M, whose
+//! matrix is formed if it is small. A fit
 //! that needs more memory than is available is refused before anything is allocated.
 //!
 //! Open `solver` first: it runs an epoch. `definition` is what the driver knows before the solver is created, with `memory`;
 //! `setup` prepares the solver and refuses what the method does not have, `mode_entries` are the entries by row,
 //! `unfolded_rows` computes W, `unfolding` products with M, `factor_update` the singular vectors from `leading_eigenvectors`,
-//! `dense` has products and orthonormalization of matrices with few columns, `projection` the core, `objective` the loss.
+//! `dense` has products and orthonormalization of matrices with few columns, `workers` their threads, `projection` the core,
+//! `objective` the loss.
 
 mod definition;
 mod dense;
@@ -42,5 +44,6 @@ mod setup;
 mod solver;
 mod unfolded_rows;
 mod unfolding;
+mod workers;
 
 pub(super) use definition::TuckerAls;

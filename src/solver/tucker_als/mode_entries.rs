@@ -1,13 +1,18 @@
 //! The entries of a mode: those of the tensor by row, and the matrices that are coupled to it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use super::workers::Workers;
 use crate::error::Result;
 use crate::kernel::ModeCsr;
-use crate::parallel::{ThreadPool, lock_ignoring_poison};
+use crate::linalg::add_scaled;
+use crate::progress::count_operations;
 use crate::solver::full_matrix::FullMatrix;
 use crate::solver::rowwise::RowTasks;
 use crate::try_alloc::try_zeroed;
+
+/// Most sums over columns of a matrix whose products of rows exist at a time.
+pub(super) const MAX_GRAM_SUMS: usize = 64;
 
 /// The entries of a mode.
 pub(super) struct TuckerMode {
@@ -51,31 +56,76 @@ impl ZeroFilledMatrix {
         self.entries.by_column.row_count()
     }
 
-    /// Returns `scale` Y^T Z, one row of `width` elements per column of Y; Z has one such row per row of Y.
-    pub(super) fn transposed_times(
+    /// Writes `scale` Y^T Z, one row of `width` elements per column of Y; Z has one such row per row of Y. Rows of `to` have
+    /// `stride` elements, of which those after the first `width` stay as they are.
+    pub(super) fn write_transposed_product<T: Send>(
         &self,
-        z: &[f64],
-        width: usize,
+        (z, width): (&[f64], usize),
         scale: f64,
-        pool: &ThreadPool<'_>,
-    ) -> Result<Vec<f64>> {
+        workers: Workers<'_>,
+        (to, stride): (&mut [T], usize),
+        convert: impl Fn(f64) -> T + Sync,
+    ) -> Result<()> {
         const COLUMNS_PER_TASK: usize = 256;
         let columns = &self.entries.by_column;
-        let mut out: Vec<f64> = try_zeroed(columns.row_count() * width, "column elements")?;
-        let tasks = out.chunks_mut(COLUMNS_PER_TASK * width).map(Mutex::new);
-        let tasks: Vec<Mutex<&mut [f64]>> = tasks.collect();
-        pool.map(
-            tasks.len(),
-            || (),
-            |(), t| {
-                let mut rows = lock_ignoring_poison(&tasks[t]);
-                for (k, to) in rows.chunks_exact_mut(width).enumerate() {
-                    add_sparse_row(columns, t * COLUMNS_PER_TASK + k, scale, z, to);
+        let to = &mut to[..columns.row_count() * stride];
+        workers.for_row_groups(
+            to,
+            stride,
+            COLUMNS_PER_TASK,
+            |first, to, row: &mut Vec<f64>| {
+                for (k, to) in to.chunks_exact_mut(stride).enumerate() {
+                    row.clear();
+                    row.resize(width, 0.0);
+                    add_sparse_row(columns, first + k, scale, z, row);
+                    to.iter_mut()
+                        .zip(&*row)
+                        .for_each(|(to, &x)| *to = convert(x));
                 }
             },
+        )
+    }
+
+    /// Adds lambda Y Y^T, row-major, for a matrix of few rows.
+    pub(super) fn add_row_gram(&self, gram: &mut [f64], workers: Workers<'_>) -> Result<()> {
+        const COLUMNS_PER_TASK: usize = 1 << 14;
+        let (columns, rows) = (&self.entries.by_column, self.entries.by_row.row_count());
+        let square = self.scale * self.scale;
+        let (count, stop) = (columns.row_count(), workers.pool.stop());
+        let step = COLUMNS_PER_TASK.max(count.div_ceil(MAX_GRAM_SUMS));
+        let sums = workers.pool.try_map(
+            count.div_ceil(step),
+            || Ok((vec![0.0; rows], Vec::new())),
+            |(column, listed): &mut (Vec<f64>, Vec<usize>), t| {
+                let mut sums: Vec<f64> = try_zeroed(rows * rows, "row elements")?;
+                for c in t * step..((t + 1) * step).min(count) {
+                    if stop.requested() {
+                        break;
+                    }
+                    // A cell may have several entries, whose values add up.
+                    listed.clear();
+                    for e in columns.row_entries(c) {
+                        let row = columns.other_rows(e)[0] as usize;
+                        column[row] += f64::from(columns.value(e));
+                        listed.push(row);
+                    }
+                    listed.sort_unstable();
+                    listed.dedup();
+                    count_operations(listed.len() * listed.len());
+                    for &i in &*listed {
+                        for &j in &*listed {
+                            sums[i * rows + j] += column[i] * column[j];
+                        }
+                    }
+                    listed.iter().for_each(|&i| column[i] = 0.0);
+                }
+                Ok(sums)
+            },
         )?;
-        drop(tasks);
-        Ok(out)
+        for sums in sums {
+            add_scaled(gram, square, &sums);
+        }
+        Ok(())
     }
 }
 

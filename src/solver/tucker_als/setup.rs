@@ -1,7 +1,7 @@
 //! Construction of the solver from the driver's data, and what it refuses.
 
 use super::mode_entries::{TuckerMode, ZeroFilledMatrix};
-use super::solver::TuckerAlsSolver;
+use super::solver::{TuckerAlsSolver, workers};
 
 use crate::error::{Error, Result};
 use crate::kernel::CooSlices;
@@ -98,7 +98,7 @@ impl TuckerAlsSolver {
             mode.prior = RowPrior::default();
         }
         model.core_prior_mean = Vec::new();
-        solver.orthonormalize(model, pool)?;
+        solver.orthonormalize(model, workers(context))?;
         model.update_mean_rows()?;
         Ok(solver)
     }

@@ -1,13 +1,13 @@
 //! The solver: the sweep over the modes, and the interface to the driver.
 
-use super::dense::{factor_rows, orthonormalize_columns};
+use super::dense::{factor_rows, orthonormalize_columns, round_to_f32, store_rows};
 use super::factor_update::leading_left_vectors;
 use super::mode_entries::TuckerMode;
 use super::objective::objective;
 use super::unfolding::Unfolding;
+use super::workers::Workers;
 use crate::error::Result;
 use crate::model::Model;
-use crate::parallel::ThreadPool;
 use crate::random::hash_words;
 use crate::solver::algorithm::{Algorithm, EpochRequest, FitContext, TrainingError};
 use crate::solver::loss::SquaredErrors;
@@ -30,18 +30,21 @@ impl TuckerAlsSolver {
     }
 
     /// Makes all factors orthonormal and computes the core and the columns of matrices from them.
-    pub(super) fn orthonormalize(&self, model: &mut Model, pool: &ThreadPool<'_>) -> Result<()> {
+    pub(super) fn orthonormalize(&self, model: &mut Model, workers: Workers<'_>) -> Result<()> {
         for n in 0..model.order() {
             let count = model.modes[n].rows.len();
-            let mut factor = factor_rows(&model.modes[n].factor, count)?;
+            let mut factor = factor_rows(&model.modes[n].factor, count, workers)?;
             let rank = model.shape.ranks()[n];
-            orthonormalize_columns(&mut factor, rank, self.basis_seed(n), pool)?;
-            round_to_f32(&mut factor);
-            self.store_factor(model, n, &factor, pool)?;
+            orthonormalize_columns(&mut factor, rank, self.basis_seed(n), workers)?;
+            round_to_f32(&mut factor, rank, workers)?;
+            self.store_factor(model, n, &factor, workers)?;
         }
         let last = self.modes_by_size[self.modes_by_size.len() - 1];
-        let factor = factor_rows(&model.modes[last].factor, model.modes[last].rows.len())?;
-        let core = Unfolding::new(&self.modes[last], model, pool)?.core(model, last, &factor)?;
+        let count = model.modes[last].rows.len();
+        let factor = factor_rows(&model.modes[last].factor, count, workers)?;
+        let unfolding = Unfolding::new(&self.modes[last], model, workers)?;
+        let core = unfolding.core(model, last, &factor)?;
+        drop(unfolding);
         store_core(model, &core)
     }
 
@@ -51,29 +54,25 @@ impl TuckerAlsSolver {
         model: &mut Model,
         n: usize,
         rows: &[f64],
-        pool: &ThreadPool<'_>,
+        workers: Workers<'_>,
     ) -> Result<()> {
-        let factor = &mut model.modes[n].factor;
-        let (rank, stride) = (factor.rank(), factor.stride());
-        let to = factor.as_mut_slice()?.chunks_exact_mut(stride);
-        for (to, row) in to.zip(rows.chunks_exact(rank)) {
-            to.iter_mut().zip(row).for_each(|(to, &x)| *to = x as f32);
-        }
+        store_rows(rows, &mut model.modes[n].factor, workers)?;
         for matrix in &self.modes[n].matrices {
-            let columns = matrix.transposed_times(rows, rank, 1.0, pool)?;
             let factor = &mut model.matrices[matrix.number].factor;
-            let to = factor.as_mut_slice()?.chunks_exact_mut(stride);
-            for (to, row) in to.zip(columns.chunks_exact(rank)) {
-                to.iter_mut().zip(row).for_each(|(to, &x)| *to = x as f32);
-            }
+            let (rank, stride) = (factor.rank(), factor.stride());
+            let to = (factor.as_mut_slice()?, stride);
+            matrix.write_transposed_product((rows, rank), 1.0, workers, to, |x| x as f32)?;
         }
         Ok(())
     }
 }
 
-/// Rounds to the precision of a model, so that results that depend on a factor are those of the stored one.
-fn round_to_f32(rows: &mut [f64]) {
-    rows.iter_mut().for_each(|x| *x = f64::from(*x as f32));
+/// Returns the threads of a fit.
+pub(super) fn workers<'a>(context: &'a FitContext<'_>) -> Workers<'a> {
+    Workers {
+        pool: &context.pool,
+        level: context.level,
+    }
 }
 
 /// Writes a core without padding into the model.
@@ -92,18 +91,20 @@ impl Algorithm for TuckerAlsSolver {
         context: &FitContext<'_>,
         _: EpochRequest,
     ) -> Result<f64> {
-        let pool = &context.pool;
+        let workers = workers(context);
         let mut core = Vec::new();
         for (k, &n) in self.modes_by_size.iter().enumerate() {
-            let unfolding = Unfolding::new(&self.modes[n], model, pool)?;
+            let unfolding = Unfolding::new(&self.modes[n], model, workers)?;
             let current = &model.modes[n].factor;
-            let mut factor = leading_left_vectors(&unfolding, current, self.basis_seed(n), pool)?;
-            round_to_f32(&mut factor);
+            let rank = current.rank();
+            let mut factor =
+                leading_left_vectors(&unfolding, current, self.basis_seed(n), workers)?;
+            round_to_f32(&mut factor, rank, workers)?;
             if k + 1 == self.modes_by_size.len() {
                 core = unfolding.core(model, n, &factor)?;
             }
             drop(unfolding);
-            self.store_factor(model, n, &factor, pool)?;
+            self.store_factor(model, n, &factor, workers)?;
         }
         store_core(model, &core)?;
         Ok(0.0)
@@ -115,7 +116,7 @@ impl Algorithm for TuckerAlsSolver {
         context: &FitContext<'_>,
         squared_errors: Option<SquaredErrors>,
     ) -> Result<TrainingError> {
-        let FitContext { data, pool, .. } = context;
+        let data = &context.data;
         let squared_errors = match squared_errors {
             Some(known) => known,
             None => context.squared_errors(model, &data.tensor)?,
@@ -124,7 +125,7 @@ impl Algorithm for TuckerAlsSolver {
         let mode = (smallest, &self.modes[smallest]);
         Ok(TrainingError {
             rmse: context.rmse(squared_errors, data.tensor_weight),
-            loss: objective(model, data, mode, self.squares, pool)?,
+            loss: objective(model, data, mode, self.squares, workers(context))?,
         })
     }
 

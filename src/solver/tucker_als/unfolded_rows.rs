@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use super::mode_entries::TuckerMode;
+use super::workers::Workers;
 use crate::error::Result;
 use crate::kernel::{DENSE_LANES, OtherMode, UnfoldedRowScratch, add_unfolded_row};
 use crate::model::Model;
-use crate::parallel::ThreadPool;
 use crate::progress::StopFlag;
+use crate::simd::Level;
 use crate::solver::row_computation::{RowComputation, compute_rows};
 use crate::try_alloc::try_zeroed;
 
@@ -30,6 +31,7 @@ pub(super) struct UnfoldedRows<'a> {
     pub(super) width: usize,
     /// All rows, padded, if they are few.
     pub(super) stored: Option<Vec<Array>>,
+    level: Level,
     stop: &'a StopFlag,
 }
 
@@ -49,7 +51,7 @@ impl<'a> UnfoldedRows<'a> {
     pub(super) fn new(
         mode: &'a TuckerMode,
         model: &'a Model,
-        pool: &'a ThreadPool<'_>,
+        workers: Workers<'a>,
     ) -> Result<UnfoldedRows<'a>> {
         let other = |&m: &usize| OtherMode {
             rows: model.modes[m].factor.as_slice(),
@@ -62,10 +64,11 @@ impl<'a> UnfoldedRows<'a> {
             width: others.iter().map(|o| o.rank).product(),
             others,
             stored: None,
-            stop: pool.stop(),
+            level: workers.level,
+            stop: workers.pool.stop(),
         };
         if stored_bytes(mode.csr.row_count(), rows.width).is_some() {
-            rows.stored = Some(rows.compute_all(pool)?);
+            rows.stored = Some(rows.compute_all(workers)?);
         }
         Ok(rows)
     }
@@ -76,11 +79,23 @@ impl<'a> UnfoldedRows<'a> {
     }
 
     /// Computes W. The entries of a long row are summed in parts.
-    fn compute_all(&self, pool: &ThreadPool<'_>) -> Result<Vec<Array>> {
+    fn compute_all(&self, workers: Workers<'_>) -> Result<Vec<Array>> {
         let (arrays, TuckerMode { csr, tasks, .. }) = (self.arrays(), self.mode);
         let mut all: Vec<Array> = try_zeroed(csr.row_count() * arrays, "row elements")?;
-        compute_rows(self, csr, tasks, &mut all, arrays, pool)?;
+        compute_rows(self, csr, tasks, &mut all, arrays, workers.pool)?;
         Ok(all)
+    }
+
+    /// Adds entries, all of one row, to the row of W.
+    fn add_entries(
+        &self,
+        entries: Range<usize>,
+        scratch: &mut UnfoldedRowScratch,
+        stop: &StopFlag,
+        to: &mut [f64],
+    ) {
+        let csr = &self.mode.csr;
+        add_unfolded_row(self.level, csr, entries, &self.others, scratch, stop, to);
     }
 
     /// Returns `count` groups of rows of about the same cost, fewer if there are fewer rows.
@@ -164,8 +179,7 @@ impl<'a> UnfoldedRows<'a> {
             for (&row, to) in rows.iter().zip(block.chunks_exact_mut(arrays)) {
                 let to = &mut to.as_flattened_mut()[..self.width];
                 to.fill(0.0);
-                let entries = csr.row_entries(row);
-                add_unfolded_row(csr, entries, &self.others, row_scratch, stop, to);
+                self.add_entries(csr.row_entries(row), row_scratch, stop, to);
             }
             visit(rows, &block[..rows.len() * arrays], buffer);
         }
@@ -193,7 +207,7 @@ impl RowComputation for UnfoldedRows<'_> {
         (): &mut (),
     ) -> Result<()> {
         let to = &mut to.as_flattened_mut()[..self.width];
-        add_unfolded_row(&self.mode.csr, entries, &self.others, scratch, stop, to);
+        self.add_entries(entries, scratch, stop, to);
         Ok(())
     }
 
@@ -206,7 +220,7 @@ impl RowComputation for UnfoldedRows<'_> {
     ) -> Result<Vec<f64>> {
         let mut part: Vec<f64> = try_zeroed(self.width, "row elements")?;
         let to = &mut part[..];
-        add_unfolded_row(&self.mode.csr, entries, &self.others, scratch, stop, to);
+        self.add_entries(entries, scratch, stop, to);
         Ok(part)
     }
 

@@ -10,12 +10,13 @@ use std::sync::Mutex;
 use super::dense::padded_transpose;
 use super::mode_entries::{TuckerMode, ZeroFilledMatrix, add_sparse_row};
 use super::unfolded_rows::{Array, UnfoldedRows};
+use super::workers::Workers;
 use crate::error::Result;
 use crate::kernel::{DENSE_LANES, Part, add_cross_products, row_inner_products};
 use crate::model::Model;
-use crate::parallel::{ThreadPool, lock_ignoring_poison};
+use crate::parallel::lock_ignoring_poison;
 use crate::trace::{self, SpanKind};
-use crate::try_alloc::{try_with_capacity, try_zeroed};
+use crate::try_alloc::try_zeroed;
 
 /// Most bytes of the partial sums of all groups, unless there is only one.
 pub(super) const MAX_SUM_BYTES: usize = 1 << 27;
@@ -23,10 +24,13 @@ pub(super) const MAX_SUM_BYTES: usize = 1 << 27;
 /// Most groups of rows.
 pub(super) const MAX_GROUPS: usize = 64;
 
+/// Number of rows of W that are multiplied with all others at a time if W is not stored.
+pub(super) const ROWS_OF_GRAM: usize = 8;
+
 /// M for the current factors of the other modes.
 pub(super) struct Unfolding<'a> {
     w: UnfoldedRows<'a>,
-    pool: &'a ThreadPool<'a>,
+    workers: Workers<'a>,
 }
 
 impl<'a> Unfolding<'a> {
@@ -34,10 +38,10 @@ impl<'a> Unfolding<'a> {
     pub(super) fn new(
         mode: &'a TuckerMode,
         model: &'a Model,
-        pool: &'a ThreadPool<'a>,
+        workers: Workers<'a>,
     ) -> Result<Unfolding<'a>> {
-        let w = UnfoldedRows::new(mode, model, pool)?;
-        Ok(Unfolding { w, pool })
+        let w = UnfoldedRows::new(mode, model, workers)?;
+        Ok(Unfolding { w, workers })
     }
 
     pub(super) fn row_count(&self) -> usize {
@@ -57,27 +61,46 @@ impl<'a> Unfolding<'a> {
 
     /// Returns M T, one row of `width` elements for each row of the mode. T has such a row for each column of M.
     pub(super) fn times(&self, t: &[f64], width: usize) -> Result<Vec<f64>> {
-        let _span = trace::span(SpanKind::Rows);
-        let w = &self.w;
-        let matrices = &w.mode.matrices;
-        let of_w = padded_transpose(t, width, 0..w.width)?;
+        let matrices = &self.w.mode.matrices;
+        let of_w = padded_transpose(t, width, 0..self.w.width)?;
         let mut of_matrices = Vec::new();
-        let mut rest = &t[w.width * width..];
+        let mut rest = &t[self.w.width * width..];
         for matrix in matrices {
             let (rows, after) = rest.split_at(matrix.column_count() * width);
             of_matrices.push(rows);
             rest = after;
         }
         let mut out: Vec<f64> = try_zeroed(self.row_count() * width, "row elements")?;
+        self.write_products(&of_w, width, &mut out, |first, out| {
+            for (matrix, t) in matrices.iter().zip(&of_matrices) {
+                for (i, to) in out.chunks_exact_mut(width).enumerate() {
+                    add_sparse_row(&matrix.entries.by_row, first + i, matrix.scale, t, to);
+                }
+            }
+        })?;
+        Ok(out)
+    }
+
+    /// Writes the inner products of each row of W with the `width` rows of `others`, padded, to `out`, and calls `finish` with
+    /// the number of the first row and the products of groups of rows. Leaves those of rows without entries at 0.
+    fn write_products(
+        &self,
+        others: &[Array],
+        width: usize,
+        out: &mut [f64],
+        finish: impl Fn(usize, &mut [f64]) + Sync,
+    ) -> Result<()> {
+        let _span = trace::span(SpanKind::Rows);
+        let (w, Workers { pool, level }) = (&self.w, self.workers);
         let groups = w.row_groups(MAX_GROUPS);
-        let mut rest = &mut out[..];
+        let mut rest = out;
         let split = |group: &Range<usize>| {
             let slot;
             (slot, rest) = std::mem::take(&mut rest).split_at_mut(group.len() * width);
             Mutex::new(slot)
         };
         let slots: Vec<Mutex<&mut [f64]>> = groups.iter().map(split).collect();
-        self.pool.try_map(
+        pool.try_map(
             groups.len(),
             || w.scratch(),
             |scratch, g| {
@@ -86,57 +109,102 @@ impl<'a> Unfolding<'a> {
                 let visit = |rows: &[usize], block: &[Array], products: &mut Vec<f64>| {
                     products.clear();
                     products.resize(rows.len() * width, 0.0);
-                    row_inner_products(block, &of_w, width, products);
+                    row_inner_products(level, block, others, width, products);
                     for (&row, product) in rows.iter().zip(products.chunks_exact(width)) {
                         out[(row - first) * width..][..width].copy_from_slice(product);
                     }
                 };
                 w.for_blocks(groups[g].clone(), scratch, visit)?;
-                for (matrix, t) in matrices.iter().zip(&of_matrices) {
-                    for (i, to) in out.chunks_exact_mut(width).enumerate() {
-                        add_sparse_row(&matrix.entries.by_row, first + i, matrix.scale, t, to);
-                    }
-                }
+                finish(first, &mut out);
                 Ok(())
             },
         )?;
-        drop(slots);
-        Ok(out)
+        Ok(())
     }
 
     /// Returns M^T Z, one row of `width` elements for each column of M. Z has such a row for each row of the mode.
     pub(super) fn transposed_times(&self, z: &[f64], width: usize) -> Result<Vec<f64>> {
+        const COLUMNS_PER_TASK: usize = 512;
         let of_w = self.w_transposed_times(z, width)?;
         let (of_w, stride) = (of_w.as_flattened(), self.w.arrays() * DENSE_LANES);
-        let mut rows: Vec<f64> = try_with_capacity(self.column_count() * width, "column elements")?;
-        for j in 0..self.w.width {
-            rows.extend((0..width).map(|k| of_w[k * stride + j]));
+        let mut out: Vec<f64> = try_zeroed(self.column_count() * width, "column elements")?;
+        let (to, mut rest) = out.split_at_mut(self.w.width * width);
+        let workers = self.workers;
+        workers.for_row_groups(to, width, COLUMNS_PER_TASK, |first, to, (): &mut ()| {
+            let count = to.len() / width;
+            for k in 0..width {
+                let from = &of_w[k * stride + first..][..count];
+                let to = to.iter_mut().skip(k).step_by(width);
+                to.zip(from).for_each(|(to, x)| *to = *x);
+            }
+        })?;
+        for matrix in &self.w.mode.matrices {
+            let to;
+            (to, rest) = rest.split_at_mut(matrix.column_count() * width);
+            let to = (to, width);
+            matrix.write_transposed_product((z, width), matrix.scale, workers, to, |x| x)?;
+        }
+        Ok(out)
+    }
+
+    /// Returns M M^T, row-major, for a mode of few rows.
+    pub(super) fn row_gram(&self) -> Result<Vec<f64>> {
+        let (rows, arrays) = (self.row_count(), self.w.arrays());
+        let mut gram: Vec<f64> = try_zeroed(rows * rows, "row elements")?;
+        match &self.w.stored {
+            Some(all) => self.write_products(all, rows, &mut gram, |_, _| ())?,
+            None => {
+                // Some rows of W at a time, which are their products with unit vectors.
+                let count = ROWS_OF_GRAM.min(rows).max(1);
+                let mut products: Vec<f64> = try_zeroed(rows * count, "row elements")?;
+                for first in (0..rows).step_by(count) {
+                    let count = count.min(rows - first);
+                    let unit = |k: usize| f64::from(u8::from(k / count == first + k % count));
+                    let units: Vec<f64> = (0..rows * count).map(unit).collect();
+                    let some = self.w_transposed_times(&units, count)?;
+                    let products = &mut products[..rows * count];
+                    products.fill(0.0);
+                    self.write_products(&some[..count * arrays], count, products, |_, _| ())?;
+                    let to = gram.chunks_exact_mut(rows);
+                    for (to, product) in to.zip(products.chunks_exact(count)) {
+                        to[first..][..count].copy_from_slice(product);
+                    }
+                }
+            }
         }
         for matrix in &self.w.mode.matrices {
-            rows.extend(matrix.transposed_times(z, width, matrix.scale, self.pool)?);
+            matrix.add_row_gram(&mut gram, self.workers)?;
         }
-        Ok(rows)
+        Ok(gram)
     }
 
     /// Returns Z^T W, with padded rows.
     pub(super) fn w_transposed_times(&self, z: &[f64], width: usize) -> Result<Vec<Array>> {
+        let level = self.workers.level;
         self.sum_over_rows(width * self.w.arrays(), |rows, block, left, sums| {
             left.clear();
             let row = |&i: &usize| &z[i * width..][..width];
             left.extend(rows.iter().flat_map(row));
-            add_cross_products(left, [width, width], block, Part::All, sums);
+            add_cross_products(level, left, [width, width], block, Part::All, sums);
         })
     }
 
     /// Returns M^T M, with padded rows.
     pub(super) fn gram(&self) -> Result<Vec<Array>> {
-        let (w, size) = (&self.w, self.column_count());
+        let (w, size, level) = (&self.w, self.column_count(), self.workers.level);
         let (arrays, of_w) = (size.div_ceil(DENSE_LANES), w.arrays());
         let stride = arrays * DENSE_LANES;
         let mut gram = self.sum_over_rows(size * arrays, |rows, block, dense, sums| {
             if w.mode.matrices.is_empty() {
                 let left = block.as_flattened();
-                add_cross_products(left, [stride, size], block, Part::UpperTriangle, sums);
+                add_cross_products(
+                    level,
+                    left,
+                    [stride, size],
+                    block,
+                    Part::UpperTriangle,
+                    sums,
+                );
                 return;
             }
             dense.clear();
@@ -147,7 +215,14 @@ impl<'a> Unfolding<'a> {
                 w.mode.copy_matrix_rows(rows[i], &mut to[w.width..]);
             }
             let right = dense.as_chunks().0;
-            add_cross_products(dense, [stride, size], right, Part::UpperTriangle, sums);
+            add_cross_products(
+                level,
+                dense,
+                [stride, size],
+                right,
+                Part::UpperTriangle,
+                sums,
+            );
         })?;
         let all = gram.as_flattened_mut();
         for i in 0..size {
@@ -169,7 +244,7 @@ impl<'a> Unfolding<'a> {
         let w = &self.w;
         let bytes = arrays * size_of::<Array>();
         let groups = w.row_groups((MAX_SUM_BYTES / bytes.max(1)).clamp(1, MAX_GROUPS));
-        let sums = self.pool.try_map(
+        let sums = self.workers.pool.try_map(
             groups.len(),
             || w.scratch(),
             |scratch, g| {
@@ -199,8 +274,10 @@ mod tests {
     use crate::format::{CooView, Values};
     use crate::kernel::{CooSlices, ModeCsr};
     use crate::options::{ModelKind, Options};
+    use crate::parallel::ThreadPool;
     use crate::problem::Problem;
     use crate::random::RandomStream;
+    use crate::simd::Level;
     use crate::solver::rowwise::RowTasks;
 
     #[test]
@@ -247,7 +324,10 @@ mod tests {
             values: &values,
             weights: &[],
         };
-        let pool = ThreadPool::new(2, false, 0);
+        let workers = Workers {
+            pool: &ThreadPool::new(2, false, 0),
+            level: Level::best(),
+        };
         for n in 0..3 {
             let csr = ModeCsr::new(n, entries, &()).unwrap();
             let mode = TuckerMode {
@@ -255,8 +335,8 @@ mod tests {
                 csr,
                 matrices: Vec::new(),
             };
-            let stored = Unfolding::new(&mode, &model, &pool).unwrap();
-            let mut computed = Unfolding::new(&mode, &model, &pool).unwrap();
+            let stored = Unfolding::new(&mode, &model, workers).unwrap();
+            let mut computed = Unfolding::new(&mode, &model, workers).unwrap();
             computed.w.stored = None;
             let assert_close = |a: &[f64], b: &[f64]| {
                 assert_eq!(a.len(), b.len());
@@ -267,6 +347,8 @@ mod tests {
             };
             let [a, b] = [&stored, &computed].map(|m| m.gram().unwrap());
             assert_close(a.as_flattened(), b.as_flattened());
+            let [a, b] = [&stored, &computed].map(|m| m.row_gram().unwrap());
+            assert_close(&a, &b);
             let elements = 2 * stored.column_count();
             let t: Vec<f64> = (0..elements).map(|_| s.standard_normal()).collect();
             let [z, other] = [&stored, &computed].map(|m| m.times(&t, 2).unwrap());
