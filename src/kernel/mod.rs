@@ -24,7 +24,7 @@
 //! - Lock-free updates: `hogwild_update` for tensor entries, `hogwild_pairs` for matrix entries and graph edges. Both walk
 //!   through entries with `hogwild_walk`.
 //! - Row ownership: `row_partition`, `exclusive_rows`, `exclusive_cells`; [`hogwild_rows`] and `row_cache` for lock-free rows.
-//! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `residual_update`, `residual_products`, `cholesky`, `fiber_sums`, `mode_product`, `hollow_gram`.
+//! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `packed_columns`, `subset_rows`, `residual_update`, `residual_products`, `cholesky`, `fiber_sums`, `mode_product`, `hollow_gram`.
 //! - Unfolded tensors: `unfolded_row`, `dense_products`.
 //! - Long vectors of parameters: `vector_sums`.
 //! - Merges of replicas: `decayed_sum`, `mode_product`.
@@ -85,6 +85,7 @@ mod order3_large;
 mod order3_small;
 mod order4;
 mod order_n;
+mod packed_columns;
 mod packed_core;
 mod packed_core_layout;
 mod packed_vector;
@@ -102,6 +103,7 @@ mod row_counts;
 mod row_moments;
 mod row_partition;
 mod row_sizes;
+mod subset_rows;
 mod tensor_kernel;
 mod unfolded_row;
 mod vector_sums;
@@ -138,12 +140,14 @@ pub(crate) use mode_csr::{CooSlices, ModeCsr, RowGroup};
 pub(crate) use mode_product::{ModeProducts, RowProducts};
 pub(crate) use nearest::{Lanes, nearest};
 pub(crate) use normal_equations::{BiasedRow, NormalEquations};
+pub(crate) use packed_columns::{PackedColumns, packed_width};
 pub(crate) use partials::{OtherMode, Partials, PartialsScratch};
-pub(crate) use residual_update::{BlockValue, exchange_values};
+pub(crate) use residual_update::{BlockValue, exchange_values, subtract_values};
 pub(crate) use row_cache::RowCache;
 pub(crate) use row_moments::{add_row_moments, add_weighted_rows};
 pub(crate) use row_partition::RowPartition;
 pub(crate) use row_sizes::row_sizes;
+pub(crate) use subset_rows::SubsetRows;
 pub use tensor_kernel::{Method, TensorKernel};
 pub(crate) use tensor_kernel::{add_outer, weighted_sum};
 pub(crate) use unfolded_row::{UnfoldedRowScratch, add_unfolded_row};

@@ -85,6 +85,12 @@ pub(crate) trait F32x16:
     /// Returns `self * by + to`, rounded once where the instruction set has a fused multiply-add.
     fn mul_add(self, by: Self, to: Self) -> Self;
 
+    /// Returns `x * by + to` of single numbers, rounded as in [`F32x16::mul_add`].
+    #[inline(always)]
+    fn mul_add_one(x: f32, by: f32, to: f32) -> f32 {
+        x * by + to
+    }
+
     /// Returns the sum of all lanes. The order of additions is fixed per type.
     fn sum(self) -> f32;
 

@@ -81,6 +81,11 @@ impl F32x16 for Avx512 {
     }
 
     #[inline(always)]
+    fn mul_add_one(x: f32, by: f32, to: f32) -> f32 {
+        x.mul_add(by, to)
+    }
+
+    #[inline(always)]
     fn sum(self) -> f32 {
         unsafe { add_halves(self.0).sum() }
     }
@@ -392,6 +397,11 @@ impl F32x16 for Avx2 {
                 _mm256_fmadd_ps(self.1, by.1, to.1),
             )
         }
+    }
+
+    #[inline(always)]
+    fn mul_add_one(x: f32, by: f32, to: f32) -> f32 {
+        x.mul_add(by, to)
     }
 
     #[inline(always)]

@@ -36,6 +36,26 @@ pub(super) trait RowComputation: Sync {
         total: &mut Self::Total,
     ) -> Result<()>;
 
+    /// Writes the results of several rows, given all their entries.
+    fn compute_short_rows(
+        &self,
+        rows: Range<usize>,
+        csr: &ModeCsr,
+        scratch: &mut Self::Scratch,
+        stop: &StopFlag,
+        to: &mut [Self::Element],
+        total: &mut Self::Total,
+    ) -> Result<()> {
+        let width = to.len() / rows.len();
+        for (row, to) in rows.zip(to.chunks_exact_mut(width)) {
+            if stop.requested() {
+                break;
+            }
+            self.compute_row(row, csr.row_entries(row), scratch, stop, to, total)?;
+        }
+        Ok(())
+    }
+
     /// Returns the sums over some entries of a row.
     fn sum_part(
         &self,
@@ -72,13 +92,8 @@ pub(super) fn compute_rows<C: RowComputation>(
         RowTask::Rows(rows) => {
             let mut total = C::Total::default();
             let mut slot = lock_ignoring_poison(&slots[t]);
-            for (row, to) in rows.clone().zip(slot.chunks_exact_mut(width)) {
-                if stop.requested() {
-                    break;
-                }
-                let entries = csr.row_entries(row);
-                computation.compute_row(row, entries, scratch, stop, to, &mut total)?;
-            }
+            let (rows, to) = (rows.clone(), &mut slot[..]);
+            computation.compute_short_rows(rows, csr, scratch, stop, to, &mut total)?;
             Ok(TaskResult::Rows(total))
         }
         RowTask::PartOfRow {

@@ -55,8 +55,16 @@ fn rows_of_the_last_block_solve_their_normal_equations() {
         RandomTensor::skewed(&[30, 20, 40, 7], 9000),
         RandomTensor::skewed(&[12, 8, 20, 5, 4], 5000),
     ];
-    // The blocks of the last have more columns than a vector.
-    let settings = [(7usize, 1, 1), (7, 3, 2), (7, 20, 1), (40, 20, 1)];
+    // Rows are padded to 1, 2, 4, 8, 16 and 32 columns, most of blocks that do not divide the rank.
+    let settings = [
+        (7usize, 1, 1),
+        (7, 2, 1),
+        (7, 3, 2),
+        (7, 4, 1),
+        (11, 8, 1),
+        (7, 20, 1),
+        (40, 20, 1),
+    ];
     for (tensor, (rank, columns, inner)) in tensors.iter().flat_map(|t| settings.map(|s| (t, s))) {
         let weights: Vec<f32> = (0..tensor.values.len())
             .map(|e| [1.0, 0.5, 3.0][e % 3])
@@ -116,8 +124,17 @@ fn rows_of_the_last_block_solve_their_normal_equations() {
 #[test]
 fn the_loss_never_rises() {
     let data = small_data();
-    for (columns, inner, biases) in [(1, 1, false), (2, 3, true), (4, 1, true), (9, 2, false)] {
-        let mut o = options(9, columns);
+    let settings = [
+        (9, 1, 1, false),
+        (9, 2, 3, true),
+        (9, 4, 1, true),
+        (11, 8, 1, false),
+        (9, 9, 2, false),
+        // Blocks of 16 and 17 columns have rows of the same length.
+        (33, 17, 1, true),
+    ];
+    for (rank, columns, inner, biases) in settings {
+        let mut o = options(rank, columns);
         (o.epochs, o.inner_epochs) = (25, inner);
         (o.biases, o.mean) = (biases, biases);
         let (model, _) = fit_planted(&data, &o, false);
@@ -169,6 +186,42 @@ fn one_block_of_all_columns_is_als() {
     }
 }
 
+#[test]
+fn inner_iterations_of_one_block_are_epochs() {
+    let data = small_data();
+    for rank in [1, 2, 4, 7, 20] {
+        let mut o = options(rank, rank as u64);
+        (o.epochs, o.inner_epochs) = (3, 2);
+        let (inner, _) = fit_planted(&data, &o, false);
+        (o.epochs, o.inner_epochs) = (6, 1);
+        let (outer, _) = fit_planted(&data, &o, false);
+        assert!(
+            parameter_bits(&inner) == parameter_bits(&outer),
+            "rank {rank}"
+        );
+    }
+}
+
+#[test]
+fn singular_equations_have_finite_solutions() {
+    // Most rows have fewer entries than columns, many a single one.
+    let tensor = RandomTensor::skewed(&[300, 200, 100], 400);
+    let squares = tensor.values.iter().map(|&x| f64::from(x) * f64::from(x));
+    let mean_square = squares.sum::<f64>() / 400.0;
+    for (rank, columns) in [(5, 1), (6, 2), (7, 4), (8, 8), (20, 20)] {
+        let mut o = options(rank, columns);
+        (o.epochs, o.lambda_reg) = (4, Some(0.0));
+        let model = fit_tensor(&tensor, &[], &o);
+        for mode in model.modes() {
+            assert!(mode.factor.as_slice().iter().all(|x| x.is_finite()));
+        }
+        let losses: Vec<f64> = model.history().iter().map(|e| e.loss).collect();
+        // Sums in f32 leave nearly singular equations an error of their own.
+        let limit = losses[0].max(0.01 * mean_square);
+        assert!(losses[3] <= limit, "{columns} columns: {losses:?}");
+    }
+}
+
 /// Generates data of a planted CP model.
 fn planted(name: &str, dims: &[u64], rank: usize) -> PlantedData {
     let mut g = GenerateOptions::new(dims, 30_000);
@@ -215,13 +268,18 @@ fn fits_are_independent_of_the_thread_count() {
     for weights in [&[][..], &weights] {
         let mut o = options(6, 4);
         (o.epochs, o.biases, o.mean) = (3, true, true);
-        for level in [Level::Scalar, Level::Wide, Level::best()] {
+        let levels = [Level::Scalar, Level::Wide, Level::best()];
+        for (level, columns) in levels.iter().flat_map(|&l| [(l, 1), (l, 4), (l, 6)]) {
+            o.subset_size = columns;
             (o.kernel, o.threads) = (kernel_choice(level), 1);
             let one = parameter_bits(&fit_tensor(&tensor, weights, &o));
             for threads in [2, 3, 7] {
                 o.threads = threads;
                 let many = parameter_bits(&fit_tensor(&tensor, weights, &o));
-                assert!(one == many, "{level:?}, {threads} threads");
+                assert!(
+                    one == many,
+                    "{level:?}, {columns} columns, {threads} threads"
+                );
             }
         }
     }

@@ -3,12 +3,12 @@
 use super::setup::check_support;
 use super::solver::SalsSolver;
 use crate::error::Result;
-use crate::kernel::CoreShape;
+use crate::kernel::{CoreShape, packed_width};
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::solver::algorithm_definition::{AlgorithmDefinition, AlgorithmPlan, ModelSize};
 use crate::solver::entry_layout::EntryLayout;
-use crate::solver::fit_sizes::FitSizes;
+use crate::solver::fit_sizes::{FitSizes, ModeSize};
 
 /// SALS-single.
 pub(in crate::solver) struct Sals;
@@ -32,8 +32,17 @@ impl AlgorithmDefinition for Sals {
         n * (updates + residuals) * rank
     }
 
-    fn further_bytes(&self, sizes: &FitSizes, _: &Options) -> f64 {
-        // The residuals of the list of each mode.
-        4.0 * sizes.modes.len() as f64 * sizes.entries as f64
+    fn further_bytes(&self, sizes: &FitSizes, options: &Options) -> f64 {
+        // The residuals of the list of each mode, and the factors in blocks of columns.
+        let residuals = 4.0 * sizes.modes.len() as f64 * sizes.entries as f64;
+        let blocks = |mode: &ModeSize| {
+            let count = mode
+                .rank
+                .div_ceil(options.subset_size.max(1) as usize)
+                .max(1);
+            count * packed_width(mode.rank.div_ceil(count))
+        };
+        let factors = sizes.modes.iter().map(|m| m.rows as f64 * blocks(m) as f64);
+        residuals + 4.0 * factors.sum::<f64>()
     }
 }

@@ -20,15 +20,17 @@
 //! Sums of entries are in `f32` over short chunks and in `f64` beyond, normal equations are solved in `f64`.
 //!
 //! Open `solver` first: it runs an epoch. `definition` is what the driver knows before the solver is created, `setup`
-//! prepares the solver and refuses what the method does not have, `mode_entries` are the entries by row, `column_block` is a
-//! copy of the columns of a block, `residuals` keeps r up to date, `row_update` solves for the rows of a mode.
+//! prepares the solver and refuses what the method does not have, `mode_entries` are the entries by row, `packed_factors`
+//! are the factors during an epoch, one block of columns after the other, `residuals` keeps r up to date, `row_update` solves for
+//! the rows of a mode: blocks of at most 8 columns in `kernel::SubsetRows`, wider ones in `wide_rows`.
 
-mod column_block;
 mod definition;
 mod mode_entries;
+mod packed_factors;
 mod residuals;
 mod row_update;
 mod setup;
 mod solver;
+mod wide_rows;
 
 pub(super) use definition::Sals;

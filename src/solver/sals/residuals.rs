@@ -3,14 +3,13 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use super::column_block::ColumnBlock;
 use super::mode_entries::SalsMode;
+use super::packed_factors::ColumnBlock;
 use crate::error::Result;
-use crate::kernel::{
-    BiasedRow, BlockValue, ModeCsr, OtherMode, Partials, PartialsScratch, exchange_values,
-};
+use crate::kernel::{BlockValue, ModeCsr, PackedColumns, exchange_values, subtract_values};
 use crate::model::Model;
 use crate::parallel::{ThreadPool, lock_ignoring_poison};
+use crate::progress::count_operations;
 use crate::simd::Level;
 use crate::solver::rowwise::RowTask;
 use crate::trace::{self, SpanKind};
@@ -25,29 +24,55 @@ pub(super) fn compute_residuals(
     level: Level,
     pool: &ThreadPool<'_>,
 ) -> Result<()> {
-    let biases = |m: usize| biases.get(m).map_or(&[][..], Vec::as_slice);
-    let others = mode.csr.other_modes().iter().map(|&m| OtherMode {
-        rows: model.modes[m].factor.as_slice(),
-        rank: model.shape.ranks()[m],
-        biases: biases(m),
-    });
-    let partials = Partials {
-        others: others.collect(),
-        core: None,
-        rank: model.shape.ranks()[n],
-        level,
+    let rows = |m: usize| model.modes[m].factor.as_slice();
+    let rank = model.shape.ranks()[n];
+    let value = BlockValue {
+        columns: PackedColumns {
+            others: mode.csr.other_modes().iter().map(|&m| rows(m)).collect(),
+            count: rank,
+            width: model.modes[n].factor.stride(),
+        },
+        own: rows(n),
     };
-    let (factor, own_biases, stop) = (&model.modes[n].factor, biases(n), pool.stop());
-    update_residuals(mode, pool, |csr, entries, i, scratch, residuals| {
-        scratch.row.clear();
-        scratch.row.extend_from_slice(factor.padded_row(i));
-        scratch.row[columns.clone()].fill(0.0);
-        let row = BiasedRow {
-            row: &scratch.row,
-            bias: own_biases.get(i).copied().unwrap_or(0.0),
-        };
-        partials.residuals(csr, entries, row, &mut scratch.partials, residuals, stop)
+    let biases: Vec<&[f32]> = match biases {
+        [] => Vec::new(),
+        _ => {
+            let modes = mode.csr.other_modes().iter().chain([&n]);
+            modes.map(|&m| &biases[m][..]).collect()
+        }
+    };
+    let stop = pool.stop();
+    update_residuals(mode, pool, |csr, entries, residuals| {
+        subtract_biases(csr, entries.clone(), &biases, residuals);
+        if columns.len() < rank {
+            let columns = columns.clone();
+            subtract_values(csr, entries, &value, columns, level, residuals, stop);
+        }
     })
+}
+
+/// Sets residuals to values less their biases: those of the other modes, then those of the rows that `csr` groups by.
+fn subtract_biases(csr: &ModeCsr, entries: Range<usize>, biases: &[&[f32]], residuals: &mut [f32]) {
+    count_operations(entries.len() * (biases.len() + 1));
+    let Some((of_rows, of_others)) = biases.split_last() else {
+        for (entry, residual) in entries.zip(residuals) {
+            *residual = csr.value(entry);
+        }
+        return;
+    };
+    let mut row = if entries.is_empty() {
+        0
+    } else {
+        csr.row_of(entries.start)
+    };
+    for (entry, residual) in entries.zip(residuals) {
+        while csr.row_entries(row).end <= entry {
+            row += 1;
+        }
+        let rows = csr.other_rows(entry).iter().zip(of_others);
+        let value = rows.fold(csr.value(entry), |x, (&m, biases)| x - biases[m as usize]);
+        *residual = value - of_rows[row];
+    }
 }
 
 /// Changes the residuals of mode `n` from those without the columns of `from`, which have been updated, to those without the
@@ -60,35 +85,18 @@ pub(super) fn exchange_blocks(
     level: Level,
     pool: &ThreadPool<'_>,
 ) -> Result<()> {
-    let included = from.partials(&mode.csr, level);
-    let excluded = to.partials(&mode.csr, level);
+    let (included, excluded) = (from.value(&mode.csr, n), to.value(&mode.csr, n));
     let stop = pool.stop();
-    update_residuals(mode, pool, |csr, entries, i, _, residuals| {
-        let from = BlockValue {
-            partials: &included,
-            row: from.row(n, i),
-        };
-        let to = BlockValue {
-            partials: &excluded,
-            row: to.row(n, i),
-        };
-        exchange_values(csr, entries, from, to, residuals, stop);
-        Ok(())
+    update_residuals(mode, pool, |csr, entries, residuals| {
+        exchange_values(csr, entries, &included, &excluded, level, residuals, stop);
     })
 }
 
-/// Buffers of one thread.
-#[derive(Default)]
-struct RowScratch {
-    partials: PartialsScratch,
-    row: Vec<f32>,
-}
-
-/// Calls `update` with the entries of every row, or some entries of a long row, and with their residuals.
+/// Calls `update` with the entries of several rows, or some entries of a long row, and with their residuals.
 fn update_residuals(
     mode: &mut SalsMode,
     pool: &ThreadPool<'_>,
-    update: impl Fn(&ModeCsr, Range<usize>, usize, &mut RowScratch, &mut [f32]) -> Result<()> + Sync,
+    update: impl Fn(&ModeCsr, Range<usize>, &mut [f32]) + Sync,
 ) -> Result<()> {
     let _span = trace::span(SpanKind::Rows);
     let SalsMode {
@@ -105,26 +113,13 @@ fn update_residuals(
     };
     let slots: Vec<Mutex<&mut [f32]>> = tasks.tasks.iter().map(split).collect();
     let stop = pool.stop();
-    let run_task = |scratch: &mut RowScratch, t: usize| {
-        let (task, csr) = (&tasks.tasks[t], &*csr);
-        let all = entries_of(task, csr);
-        let mut residuals = lock_ignoring_poison(&slots[t]);
-        let rows = match task {
-            RowTask::Rows(rows) => rows.clone(),
-            RowTask::PartOfRow { position, .. } => *position..position + 1,
-        };
-        for row in rows {
-            if stop.requested() {
-                break;
-            }
-            let of_row = csr.row_entries(row);
-            let entries = of_row.start.max(all.start)..of_row.end.min(all.end);
-            let of_row = entries.start - all.start..entries.end - all.start;
-            update(csr, entries, row, scratch, &mut residuals[of_row])?;
+    let run_task = |t: usize| {
+        if !stop.requested() {
+            let entries = entries_of(&tasks.tasks[t], csr);
+            update(csr, entries, &mut lock_ignoring_poison(&slots[t]));
         }
-        Ok(())
     };
-    pool.try_map(tasks.tasks.len(), || Ok(RowScratch::default()), run_task)?;
+    pool.map(tasks.tasks.len(), || (), |(), t| run_task(t))?;
     Ok(())
 }
 

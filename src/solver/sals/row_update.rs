@@ -2,20 +2,17 @@
 
 use std::ops::Range;
 
-use super::column_block::ColumnBlock;
 use super::mode_entries::SalsMode;
+use super::packed_factors::ColumnBlock;
+use super::wide_rows::{WideRows, finite_or_zero, solve_equations};
 use crate::error::Result;
-use crate::kernel::{NormalEquations, Partials, PartialsScratch};
-use crate::linalg::{cholesky_into, regularized_cholesky, solve_lower, solve_lower_transposed};
+use crate::kernel::{ModeCsr, SubsetRows};
 use crate::parallel::ThreadPool;
 use crate::progress::StopFlag;
 use crate::simd::{AlignedVec, Level};
 use crate::solver::row_computation::{RowComputation, compute_rows};
 
-/// Number of entries that are summed in `f32` before they are added to sums in `f64`.
-const CHUNK: usize = 256;
-
-/// Replaces the block's rows of mode `n` by the solutions of their normal equations.
+/// Replaces the block's rows of mode `n` by the solutions of their least-squares problems.
 pub(super) fn update_rows(
     mode: &SalsMode,
     n: usize,
@@ -23,106 +20,100 @@ pub(super) fn update_rows(
     level: Level,
     pool: &ThreadPool<'_>,
 ) -> Result<()> {
-    let width = block.width();
-    // Partial derivatives do not depend on the rows that are replaced.
+    // The problems do not depend on the rows that are replaced.
     let mut rows: AlignedVec = std::mem::take(&mut block.rows[n]);
-    let equations = RowEquations {
-        mode,
-        target: &mode.target[block.columns.clone()],
-        partials: block.partials(&mode.csr, level),
-    };
-    compute_rows(&equations, &mode.csr, &mode.tasks, &mut rows, width, pool)?;
-    drop(equations);
+    let (csr, tasks, width) = (&mode.csr, &mode.tasks, block.width);
+    let columns = block.of_others(csr);
+    if columns.is_narrow() {
+        let target = &mode.target[block.columns.clone()];
+        let problem = NarrowRows {
+            rows: SubsetRows::new(
+                csr,
+                columns,
+                &mode.residuals,
+                &mode.penalties,
+                target,
+                level,
+            ),
+            mode,
+            target,
+        };
+        compute_rows(&problem, csr, tasks, &mut rows, width, pool)?;
+    } else {
+        let problem = WideRows::new(mode, block, level);
+        compute_rows(&problem, csr, tasks, &mut rows, width, pool)?;
+    }
     block.rows[n] = rows;
     Ok(())
 }
 
-/// The normal equations of the rows of a mode for one block of columns.
-struct RowEquations<'a> {
+/// The least-squares problems of a narrow block.
+struct NarrowRows<'a> {
+    rows: SubsetRows<'a>,
     mode: &'a SalsMode,
     /// The row that the penalty shrinks to.
     target: &'a [f32],
-    partials: Partials<'a>,
 }
 
 /// Buffers of one thread.
-struct RowScratch {
-    partials: PartialsScratch,
-    chunk: NormalEquations,
-    sums: RowSums,
+struct NarrowScratch {
+    sums: Vec<f64>,
     /// The Cholesky factor.
     lower: Vec<f64>,
+    /// Rows that the kernel has left to [`RowComputation::compute_row`].
+    left: Vec<usize>,
 }
 
-/// The sums of w d d^T and w d r over entries of a row.
-#[derive(Clone)]
-struct RowSums {
-    size: usize,
-    /// The lower triangle.
-    gram: Vec<f64>,
-    rhs: Vec<f64>,
-}
-
-impl RowScratch {
-    fn new(size: usize) -> Result<RowScratch> {
-        Ok(RowScratch {
-            partials: PartialsScratch::default(),
-            chunk: NormalEquations::new(size)?,
-            sums: RowSums {
-                size,
-                gram: vec![0.0; size * size],
-                rhs: vec![0.0; size],
-            },
-            lower: vec![0.0; size * size],
-        })
-    }
-}
-
-impl RowSums {
-    fn clear(&mut self) {
-        self.gram.fill(0.0);
-        self.rhs.fill(0.0);
-    }
-
-    fn add_chunk(&mut self, chunk: &NormalEquations) {
-        for j in 0..self.size {
-            for (k, &x) in chunk.gram_row(j).iter().enumerate() {
-                self.gram[(j + k) * self.size + j] += f64::from(x);
-            }
-        }
-        let rhs = self.rhs.iter_mut().zip(chunk.rhs());
-        rhs.for_each(|(sum, &x)| *sum += f64::from(x));
-    }
-
-    fn add(&mut self, other: &RowSums) {
-        let pairs = [(&mut self.gram, &other.gram), (&mut self.rhs, &other.rhs)];
-        for (to, from) in pairs {
-            to.iter_mut().zip(from).for_each(|(t, f)| *t += f);
-        }
-    }
-}
-
-impl RowComputation for RowEquations<'_> {
+impl RowComputation for NarrowRows<'_> {
     type Element = f32;
-    type Scratch = RowScratch;
-    type Part = RowSums;
+    type Scratch = NarrowScratch;
+    type Part = Vec<f64>;
     type Total = ();
 
-    fn scratch(&self) -> Result<RowScratch> {
-        RowScratch::new(self.target.len())
+    fn scratch(&self) -> Result<NarrowScratch> {
+        let width = self.rows.width();
+        Ok(NarrowScratch {
+            sums: vec![0.0; self.rows.sums_len()],
+            lower: vec![0.0; width * width],
+            left: Vec::new(),
+        })
     }
 
     fn compute_row(
         &self,
         row: usize,
         entries: Range<usize>,
-        scratch: &mut RowScratch,
+        scratch: &mut NarrowScratch,
         stop: &StopFlag,
         to: &mut [f32],
         (): &mut (),
     ) -> Result<()> {
-        self.sum_entries(entries, scratch, stop)?;
+        scratch.sums.fill(0.0);
+        self.rows.add_sums(entries, &mut scratch.sums, stop);
         self.solve(row, scratch, to);
+        Ok(())
+    }
+
+    fn compute_short_rows(
+        &self,
+        rows: Range<usize>,
+        csr: &ModeCsr,
+        scratch: &mut NarrowScratch,
+        stop: &StopFlag,
+        to: &mut [f32],
+        total: &mut (),
+    ) -> Result<()> {
+        let (first, width) = (rows.start, self.rows.width());
+        let mut left = std::mem::take(&mut scratch.left);
+        self.rows.solve_rows(rows, to, &mut left, stop);
+        for row in left.drain(..) {
+            if stop.requested() {
+                break;
+            }
+            let to = &mut to[(row - first) * width..(row - first + 1) * width];
+            self.compute_row(row, csr.row_entries(row), scratch, stop, to, total)?;
+        }
+        scratch.left = left;
         Ok(())
     }
 
@@ -130,71 +121,40 @@ impl RowComputation for RowEquations<'_> {
         &self,
         _: usize,
         entries: Range<usize>,
-        scratch: &mut RowScratch,
+        _: &mut NarrowScratch,
         stop: &StopFlag,
-    ) -> Result<RowSums> {
-        self.sum_entries(entries, scratch, stop)?;
-        Ok(scratch.sums.clone())
+    ) -> Result<Vec<f64>> {
+        let mut sums = vec![0.0; self.rows.sums_len()];
+        self.rows.add_sums(entries, &mut sums, stop);
+        Ok(sums)
     }
 
     fn merge_parts(
         &self,
         row: usize,
-        parts: Vec<RowSums>,
-        scratch: &mut RowScratch,
+        parts: Vec<Vec<f64>>,
+        scratch: &mut NarrowScratch,
         to: &mut [f32],
         (): &mut (),
     ) {
-        scratch.sums.clear();
-        parts.iter().for_each(|part| scratch.sums.add(part));
+        scratch.sums.fill(0.0);
+        for part in parts {
+            let pairs = scratch.sums.iter_mut().zip(part);
+            pairs.for_each(|(sum, x)| *sum += x);
+        }
         self.solve(row, scratch, to);
     }
 }
 
-impl RowEquations<'_> {
-    /// Computes the sums over `entries`, all of one row. They are incomplete if a stop is requested.
-    fn sum_entries(
-        &self,
-        entries: Range<usize>,
-        scratch: &mut RowScratch,
-        stop: &StopFlag,
-    ) -> Result<()> {
-        let RowScratch {
-            partials,
-            chunk,
-            sums,
-            ..
-        } = scratch;
-        sums.clear();
-        let (csr, residuals, end) = (&self.mode.csr, &self.mode.residuals, entries.end);
-        for start in entries.step_by(CHUNK) {
-            let entries = start..(start + CHUNK).min(end);
-            let residuals = &residuals[entries.clone()];
-            chunk.clear();
-            self.partials
-                .accumulate_residuals(csr, entries, residuals, partials, chunk, stop)?;
-            sums.add_chunk(chunk);
-        }
-        Ok(())
-    }
-
-    /// Adds the penalty of a row to its sums, solves and writes the row. Singular equations are regularized.
-    fn solve(&self, row: usize, scratch: &mut RowScratch, to: &mut [f32]) {
-        let RowScratch { sums, lower, .. } = scratch;
-        let RowSums { size, gram, rhs } = sums;
-        let (size, strength) = (*size, f64::from(self.mode.penalties[row]));
-        for j in 0..size {
-            gram[j * size + j] += strength;
-            rhs[j] += strength * f64::from(self.target[j]);
-        }
-        if !cholesky_into(size, gram, lower) {
-            lower.copy_from_slice(&regularized_cholesky(size, gram));
-        }
-        solve_lower(size, lower, rhs);
-        solve_lower_transposed(size, lower, rhs);
+impl NarrowRows<'_> {
+    /// Solves the equations of a row and writes it.
+    fn solve(&self, row: usize, scratch: &mut NarrowScratch, to: &mut [f32]) {
+        let NarrowScratch { sums, lower, .. } = scratch;
+        let (width, penalty) = (self.rows.width(), f64::from(self.mode.penalties[row]));
+        let (gram, rhs) = sums.split_at_mut(width * width);
+        solve_equations(width, penalty, self.target, gram, rhs, lower);
         for (to, &x) in to.iter_mut().zip(&*rhs) {
-            let x = x as f32;
-            *to = if x.is_finite() { x } else { 0.0 };
+            *to = finite_or_zero(x);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Construction of the solver from the driver's data, and what it refuses.
 
 use super::mode_entries::SalsMode;
+use super::packed_factors::PackedFactors;
 use super::solver::SalsSolver;
 use crate::error::{Error, Result};
 use crate::kernel::CooSlices;
@@ -70,13 +71,11 @@ impl SalsSolver {
         }
         let mut modes_by_size: Vec<usize> = (0..row_counts.len()).collect();
         stable_sort_by_key(&mut modes_by_size, &|&n| row_counts[n]);
-        let rank = model.shape.ranks()[0];
-        let count = rank.div_ceil(options.subset_size as usize);
-        let block = |k: usize| k * rank / count..(k + 1) * rank / count;
+        let (rank, subset_size) = (model.shape.ranks()[0], options.subset_size as usize);
         Ok(SalsSolver {
             modes,
             modes_by_size,
-            blocks: (0..count).map(block).collect(),
+            factors: PackedFactors::new(&row_counts, rank, subset_size)?,
             inner_epochs: options.inner_epochs,
         })
     }

@@ -1,9 +1,7 @@
 //! The solver: the passes over the blocks of columns, and the interface to the driver.
 
-use std::ops::Range;
-
-use super::column_block::ColumnBlock;
 use super::mode_entries::SalsMode;
+use super::packed_factors::PackedFactors;
 use super::residuals::{compute_residuals, exchange_blocks};
 use super::row_update::update_rows;
 use crate::error::Result;
@@ -15,7 +13,8 @@ pub(in crate::solver) struct SalsSolver {
     pub(super) modes: Vec<SalsMode>,
     /// The modes in the order of their updates, by their number of rows.
     pub(super) modes_by_size: Vec<usize>,
-    pub(super) blocks: Vec<Range<usize>>,
+    /// The factors of the model, during an epoch.
+    pub(super) factors: PackedFactors,
     /// Number of updates of all modes for each block.
     pub(super) inner_epochs: u64,
 }
@@ -34,27 +33,26 @@ impl Algorithm for SalsSolver {
             ..
         } = context;
         let (biases, level) = (&standardization.biases, *level);
-        let mut block = ColumnBlock::copy(model, self.blocks[0].clone())?;
+        self.factors.load(model, pool)?;
+        let blocks = &mut self.factors.blocks;
         for (n, mode) in self.modes.iter_mut().enumerate() {
-            let columns = block.columns.clone();
+            let columns = blocks[0].columns.clone();
             compute_residuals(mode, n, model, biases, columns, level, pool)?;
         }
-        for k in 0..self.blocks.len() {
+        for k in 0..blocks.len() {
             for _ in 0..self.inner_epochs {
                 for &n in &self.modes_by_size {
-                    update_rows(&self.modes[n], n, &mut block, level, pool)?;
+                    update_rows(&self.modes[n], n, &mut blocks[k], level, pool)?;
                 }
             }
-            block.store(model)?;
-            if let Some(columns) = self.blocks.get(k + 1) {
-                let next = ColumnBlock::copy(model, columns.clone())?;
+            if let Some(next) = blocks.get(k + 1) {
                 for (n, mode) in self.modes.iter_mut().enumerate() {
-                    exchange_blocks(mode, n, &block, &next, level, pool)?;
+                    exchange_blocks(mode, n, &blocks[k], next, level, pool)?;
                 }
-                block = next;
             }
         }
-        model.update_mean_rows()?;
+        self.factors.store(model, pool)?;
+        model.update_mean_rows_with(pool)?;
         Ok(0.0)
     }
 

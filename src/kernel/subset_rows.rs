@@ -1,0 +1,541 @@
+//! Least squares for the rows of one mode of a CP model, restricted to a narrow block of columns.
+//!
+//! With d the elementwise product of the other modes' rows, r the residual of an entry without the block, w its weight, lambda
+//! the penalty of the row u and t the row that it shrinks to,
+//!
+//! ```text
+//! u = (lambda I + sum w d d^T)^-1 (lambda t + sum w d r)
+//! ```
+//!
+//! A row has 1, 2, 4 or 8 floats, a constant of the compiled code. d is computed for [`CHUNK_ENTRIES`] entries at a time, of any
+//! number of rows. Sums are in `f32` over the entries that a row has in a chunk, and in `f64` beyond. Equations are solved in `f64`.
+//!
+//! 1. One column has vectors of entries: sum w d^2 and sum w d r are inner products of consecutive numbers.
+//! 2. Several columns have vectors of columns, with several sums side by side if they are short.
+//! 3. A row with a single entry has the solution t + d w (r - d . t) / (lambda + w d . d), without a factorization.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use super::mode_csr::ModeCsr;
+use super::packed_columns::{PackedColumns, row};
+use crate::progress::{OPERATIONS_PER_POLL, StopFlag, count_operations, steps_per_poll};
+use crate::simd::{F32x16, LANES, Level, dispatched};
+
+/// Number of entries whose d are computed before they are summed.
+const CHUNK_ENTRIES: usize = 256;
+
+/// The least-squares problems of the rows of a mode.
+pub(crate) struct SubsetRows<'a> {
+    csr: &'a ModeCsr,
+    columns: PackedColumns<'a>,
+    /// Of each entry, without the block.
+    residuals: &'a [f32],
+    /// Of each row.
+    penalties: &'a [f32],
+    /// The row that penalties shrink to, padded.
+    target: Vec<f64>,
+    level: Level,
+}
+
+impl<'a> SubsetRows<'a> {
+    /// # Panics
+    /// If the block is not narrow, a slice is too short, or the machine does not have the level.
+    pub(crate) fn new(
+        csr: &'a ModeCsr,
+        columns: PackedColumns<'a>,
+        residuals: &'a [f32],
+        penalties: &'a [f32],
+        target: &[f32],
+        level: Level,
+    ) -> SubsetRows<'a> {
+        columns.check(csr);
+        assert!(level.is_available() && columns.is_narrow());
+        assert_eq!(residuals.len(), csr.len());
+        assert_eq!(penalties.len(), csr.row_count());
+        assert_eq!(target.len(), columns.count);
+        let mut padded = vec![0.0; columns.width];
+        let pairs = padded.iter_mut().zip(target);
+        pairs.for_each(|(to, &x)| *to = f64::from(x));
+        SubsetRows {
+            csr,
+            columns,
+            residuals,
+            penalties,
+            target: padded,
+            level,
+        }
+    }
+
+    /// Number of floats per row.
+    pub(crate) fn width(&self) -> usize {
+        self.columns.width
+    }
+
+    /// Number of elements of the sums over entries: the lower triangle of sum w d d^T in a square of [`Self::width`], then
+    /// sum w d r.
+    pub(crate) fn sums_len(&self) -> usize {
+        self.width() * (self.width() + 1)
+    }
+
+    fn operations_per_entry(&self) -> usize {
+        self.width() * (self.columns.others.len() + self.width() + 1)
+    }
+
+    /// Writes the solutions of `rows` to `to`. Those whose equations are singular, or have too many entries to solve without
+    /// a poll for a cancellation, are left unchanged and added to `left`. Solutions are incomplete if `stop` is requested.
+    ///
+    /// # Panics
+    /// If there is not one row in `to` for each of `rows`.
+    pub(crate) fn solve_rows(
+        &self,
+        rows: Range<usize>,
+        to: &mut [f32],
+        left: &mut Vec<usize>,
+        stop: &StopFlag,
+    ) {
+        let width = self.width();
+        assert_eq!(to.len(), rows.len() * width);
+        let of_row = |row: usize| {
+            let entries = self.csr.row_entries(row).len() + width;
+            entries * self.operations_per_entry()
+        };
+        let (mut first, first_row) = (rows.start, rows.start);
+        while first < rows.end && !stop.requested() {
+            let (mut end, mut operations) = (first, 0);
+            while end < rows.end && operations + of_row(end) <= OPERATIONS_PER_POLL {
+                operations += of_row(end);
+                end += 1;
+            }
+            if end == first {
+                left.push(first);
+                first += 1;
+                continue;
+            }
+            count_operations(operations);
+            let to = &mut to[(first - first_row) * width..(end - first_row) * width];
+            // SAFETY: `new` has checked all lengths and the level; there is a result for each row.
+            unsafe { solve(self.level, self, first..end, to, left) };
+            first = end;
+        }
+    }
+
+    /// Adds the sums over `entries`, all of one row, to `sums`. They are incomplete if `stop` is requested.
+    ///
+    /// # Panics
+    /// If `sums` does not have [`Self::sums_len`] elements.
+    pub(crate) fn add_sums(&self, entries: Range<usize>, sums: &mut [f64], stop: &StopFlag) {
+        assert_eq!(sums.len(), self.sums_len());
+        assert!(entries.end <= self.csr.len());
+        let cost = self.operations_per_entry();
+        let step = steps_per_poll(cost).next_multiple_of(CHUNK_ENTRIES);
+        let end = entries.end;
+        for start in entries.step_by(step) {
+            if stop.requested() {
+                return;
+            }
+            let part = start..(start + step).min(end);
+            count_operations(part.len() * cost);
+            // SAFETY: `new` has checked all lengths and the level.
+            unsafe { add_sums(self.level, self, part, sums) };
+        }
+    }
+}
+
+dispatched! {
+    unsafe fn solve(problem: &SubsetRows<'_>, rows: Range<usize>, to: &mut [f32], left: &mut Vec<usize>) = any_solve;
+}
+
+dispatched! {
+    unsafe fn add_sums(problem: &SubsetRows<'_>, entries: Range<usize>, sums: &mut [f64]) = any_add_sums;
+}
+
+#[inline(always)]
+unsafe fn any_solve<V: F32x16>(
+    problem: &SubsetRows<'_>,
+    rows: Range<usize>,
+    to: &mut [f32],
+    left: &mut Vec<usize>,
+) {
+    // SAFETY: the caller's obligations.
+    unsafe {
+        match problem.columns.width {
+            1 => solve_width::<V, 1, 1>(problem, rows, to, left),
+            2 => solve_width::<V, 2, 4>(problem, rows, to, left),
+            4 => solve_width::<V, 4, 2>(problem, rows, to, left),
+            _ => solve_width::<V, 8, 1>(problem, rows, to, left),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn any_add_sums<V: F32x16>(
+    problem: &SubsetRows<'_>,
+    entries: Range<usize>,
+    sums: &mut [f64],
+) {
+    // SAFETY: the caller's obligations.
+    unsafe {
+        match problem.columns.width {
+            1 => add_width::<V, 1, 1>(problem, entries, sums),
+            2 => add_width::<V, 2, 4>(problem, entries, sums),
+            4 => add_width::<V, 4, 2>(problem, entries, sums),
+            _ => add_width::<V, 8, 1>(problem, entries, sums),
+        }
+    }
+}
+
+/// d of some entries.
+struct Chunk<const W: usize> {
+    entries: Range<usize>,
+    d: [[f32; W]; CHUNK_ENTRIES],
+}
+
+/// The normal equations of a row without its penalty.
+struct Sums<const W: usize> {
+    /// The lower triangle of the sum of w d d^T.
+    gram: [[f64; W]; W],
+    /// The sum of w d r.
+    rhs: [f64; W],
+}
+
+#[inline(always)]
+unsafe fn solve_width<V: F32x16, const W: usize, const U: usize>(
+    problem: &SubsetRows<'_>,
+    rows: Range<usize>,
+    to: &mut [f32],
+    left: &mut Vec<usize>,
+) {
+    let csr = problem.csr;
+    let all = csr.row_entries(rows.start).start..csr.row_entries(rows.end - 1).end;
+    let mut target = [0.0; W];
+    target.copy_from_slice(&problem.target);
+    let mut chunk = Chunk {
+        entries: all.start..all.start,
+        d: [[0.0f32; W]; CHUNK_ENTRIES],
+    };
+    for (row, to) in rows.zip(to.chunks_exact_mut(W)) {
+        let entries = csr.row_entries(row);
+        let penalty = f64::from(problem.penalties[row]);
+        let (mut at, mut sums) = (entries.start, Sums::<W>::zero());
+        if entries.len() == 1 && penalty > 0.0 {
+            if at >= chunk.entries.end {
+                // SAFETY: the caller's obligations.
+                unsafe { chunk.fill::<V>(problem, at, all.end) };
+            }
+            let d = &chunk.d[at - chunk.entries.start];
+            let (r, w) = (problem.residuals[at], csr.weight(at));
+            write(&one_entry_solution(penalty, &target, d, r, w), to);
+            continue;
+        }
+        while at < entries.end {
+            if at >= chunk.entries.end {
+                // SAFETY: the caller's obligations.
+                unsafe { chunk.fill::<V>(problem, at, all.end) };
+            }
+            let part = at..entries.end.min(chunk.entries.end);
+            at = part.end;
+            // SAFETY: the caller's obligations; the chunk has the entries of the part.
+            unsafe { sums.add::<V, U>(problem, &chunk, part) };
+        }
+        match sums.solve(problem.columns.count, penalty, &target) {
+            Some(solution) => write(&solution, to),
+            None => left.push(row),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn add_width<V: F32x16, const W: usize, const U: usize>(
+    problem: &SubsetRows<'_>,
+    entries: Range<usize>,
+    to: &mut [f64],
+) {
+    let mut chunk = Chunk {
+        entries: 0..0,
+        d: [[0.0f32; W]; CHUNK_ENTRIES],
+    };
+    let mut sums = Sums::<W>::zero();
+    let mut at = entries.start;
+    while at < entries.end {
+        // SAFETY: the caller's obligations; the chunk has the entries.
+        unsafe {
+            chunk.fill::<V>(problem, at, entries.end);
+            let part = chunk.entries.clone();
+            at = part.end;
+            sums.add::<V, U>(problem, &chunk, part);
+        }
+    }
+    let elements = sums.gram.as_flattened().iter().chain(&sums.rhs);
+    to.iter_mut().zip(elements).for_each(|(to, x)| *to += x);
+}
+
+impl<const W: usize> Chunk<W> {
+    /// Computes d of the entries from `start` on, up to `end` at most.
+    #[inline(always)]
+    unsafe fn fill<V: F32x16>(&mut self, problem: &SubsetRows<'_>, start: usize, end: usize) {
+        self.entries = start..end.min(start + CHUNK_ENTRIES);
+        let records = problem.csr.records(self.entries.clone());
+        // SAFETY: the caller's obligations.
+        unsafe {
+            match problem.columns.others[..] {
+                [a] => fill_order(&mut self.d, &[a], records),
+                [a, b] => fill_order(&mut self.d, &[a, b], records),
+                [a, b, c] => fill_order(&mut self.d, &[a, b, c], records),
+                ref others => fill_any(&mut self.d, others, records),
+            }
+        }
+    }
+}
+
+/// Computes d as the product of `N` rows.
+#[inline(always)]
+unsafe fn fill_order<const W: usize, const N: usize>(
+    to: &mut [[f32; W]; CHUNK_ENTRIES],
+    others: &[&[f32]; N],
+    records: &[u32],
+) {
+    for (k, d) in to.iter_mut().take(records.len() / (N + 1)).enumerate() {
+        // SAFETY: the caller's obligations.
+        unsafe {
+            let record = records.as_ptr().add(k * (N + 1));
+            let mut product = row::<W>(others[0], *record as usize);
+            for n in 1..N {
+                let factor = row::<W>(others[n], *record.add(n) as usize);
+                for j in 0..W {
+                    product[j] *= factor[j];
+                }
+            }
+            *d = product;
+        }
+    }
+}
+
+/// Computes d as the product of any number of rows.
+#[inline(always)]
+unsafe fn fill_any<const W: usize>(
+    to: &mut [[f32; W]; CHUNK_ENTRIES],
+    others: &[&[f32]],
+    records: &[u32],
+) {
+    for (d, record) in to.iter_mut().zip(records.chunks_exact(others.len() + 1)) {
+        let mut product = [1.0; W];
+        for (&rows, &index) in others.iter().zip(record) {
+            // SAFETY: the caller's obligations.
+            let factor = unsafe { row::<W>(rows, index as usize) };
+            for j in 0..W {
+                product[j] *= factor[j];
+            }
+        }
+        *d = product;
+    }
+}
+
+impl<const W: usize> Sums<W> {
+    #[inline(always)]
+    fn zero() -> Sums<W> {
+        Sums {
+            gram: [[0.0; W]; W],
+            rhs: [0.0; W],
+        }
+    }
+
+    /// Adds the entries `part` of a chunk, all of one row.
+    #[inline(always)]
+    unsafe fn add<V: F32x16, const U: usize>(
+        &mut self,
+        problem: &SubsetRows<'_>,
+        chunk: &Chunk<W>,
+        part: Range<usize>,
+    ) {
+        let d = &chunk.d[part.start - chunk.entries.start..][..part.len()];
+        let (r, w) = (
+            &problem.residuals[part.clone()],
+            problem.csr.weights(part.clone()),
+        );
+        // SAFETY: the caller's obligations; there are as many weights as entries, or none.
+        unsafe {
+            if W == 1 {
+                let [square, product] = inner_products::<V>(d.as_flattened(), r, w);
+                self.gram[0][0] += square;
+                self.rhs[0] += product;
+            } else if w.is_empty() {
+                self.add_outer_products::<V, U, false>(d, r, w);
+            } else {
+                self.add_outer_products::<V, U, true>(d, r, w);
+            }
+        }
+    }
+
+    /// Adds the outer products of several columns, with `U` sums side by side.
+    #[inline(always)]
+    unsafe fn add_outer_products<V: F32x16, const U: usize, const WEIGHTED: bool>(
+        &mut self,
+        d: &[[f32; W]],
+        r: &[f32],
+        w: &[f32],
+    ) {
+        let mut gram = [[[0.0f32; W]; W]; U];
+        let mut rhs = [[0.0f32; W]; U];
+        let whole = d.len() / U * U;
+        for k in 0..whole / U {
+            for u in 0..U {
+                // SAFETY: the caller's obligations; U k + u is the number of an entry.
+                unsafe {
+                    add_entry::<V, W, WEIGHTED>(d, r, w, U * k + u, &mut gram[u], &mut rhs[u]);
+                }
+            }
+        }
+        for k in whole..d.len() {
+            // SAFETY: the caller's obligations.
+            unsafe { add_entry::<V, W, WEIGHTED>(d, r, w, k, &mut gram[0], &mut rhs[0]) };
+        }
+        for u in 1..U {
+            for i in 0..W {
+                for j in 0..W {
+                    gram[0][i][j] += gram[u][i][j];
+                }
+                rhs[0][i] += rhs[u][i];
+            }
+        }
+        for i in 0..W {
+            for j in 0..W {
+                self.gram[i][j] += f64::from(gram[0][i][j]);
+            }
+            self.rhs[i] += f64::from(rhs[0][i]);
+        }
+    }
+
+    /// Returns the solution for a penalty, or `None` if the equations are singular. Columns from `count` on are 0.
+    #[inline(always)]
+    fn solve(&self, count: usize, penalty: f64, target: &[f64; W]) -> Option<[f64; W]> {
+        let (mut l, mut x) = (self.gram, self.rhs);
+        for i in 0..W {
+            x[i] += penalty * target[i];
+            l[i][i] = if i < count { l[i][i] + penalty } else { 1.0 };
+        }
+        let mut inverse = [0.0f64; W];
+        for i in 0..W {
+            let diagonal = l[i][i];
+            for j in 0..=i {
+                let mut rest = l[i][j];
+                for k in 0..j {
+                    rest -= l[i][k] * l[j][k];
+                }
+                if i != j {
+                    l[i][j] = rest * inverse[j];
+                } else if rest > 1e-14 * diagonal && rest.is_finite() {
+                    inverse[i] = 1.0 / rest.sqrt();
+                } else {
+                    return None;
+                }
+            }
+        }
+        for i in 0..W {
+            for k in 0..i {
+                x[i] -= l[i][k] * x[k];
+            }
+            x[i] *= inverse[i];
+        }
+        for i in (0..W).rev() {
+            for k in i + 1..W {
+                x[i] -= l[k][i] * x[k];
+            }
+            x[i] *= inverse[i];
+        }
+        Some(x)
+    }
+}
+
+/// Returns the solution of a row with a single entry.
+#[inline(always)]
+fn one_entry_solution<const W: usize>(
+    penalty: f64,
+    target: &[f64; W],
+    d: &[f32; W],
+    r: f32,
+    w: f32,
+) -> [f64; W] {
+    let (w, mut square, mut residual) = (f64::from(w), 0.0, f64::from(r));
+    for j in 0..W {
+        let d = f64::from(d[j]);
+        square += d * d;
+        residual -= d * target[j];
+    }
+    let factor = w * residual / (penalty + w * square);
+    let mut solution = *target;
+    for j in 0..W {
+        solution[j] += factor * f64::from(d[j]);
+    }
+    solution
+}
+
+/// Writes a row; elements that are not finite are 0.
+#[inline(always)]
+fn write<const W: usize>(solution: &[f64; W], to: &mut [f32]) {
+    for j in 0..W {
+        let x = solution[j] as f32;
+        to[j] = if x.is_finite() { x } else { 0.0 };
+    }
+}
+
+/// Adds w d d^T and w d r of entry `k`.
+#[inline(always)]
+unsafe fn add_entry<V: F32x16, const W: usize, const WEIGHTED: bool>(
+    d: &[[f32; W]],
+    r: &[f32],
+    w: &[f32],
+    k: usize,
+    gram: &mut [[f32; W]; W],
+    rhs: &mut [f32; W],
+) {
+    // SAFETY: the caller guarantees that there is such an entry.
+    let (d, r) = unsafe { (*d.get_unchecked(k), *r.get_unchecked(k)) };
+    let mut weighted = d;
+    if WEIGHTED {
+        // SAFETY: the caller guarantees that there is a weight.
+        let w = unsafe { *w.get_unchecked(k) };
+        for j in 0..W {
+            weighted[j] *= w;
+        }
+    }
+    for i in 0..W {
+        for j in 0..W {
+            gram[i][j] = V::mul_add_one(weighted[i], d[j], gram[i][j]);
+        }
+    }
+    for j in 0..W {
+        rhs[j] = V::mul_add_one(weighted[j], r, rhs[j]);
+    }
+}
+
+/// Returns the sums of w d^2 and of w d r.
+#[inline(always)]
+unsafe fn inner_products<V: F32x16>(d: &[f32], r: &[f32], w: &[f32]) -> [f64; 2] {
+    let whole = d.len() / LANES * LANES;
+    let (mut square, mut product) = (0.0f32, 0.0f32);
+    for k in whole..d.len() {
+        let weighted = if w.is_empty() { d[k] } else { d[k] * w[k] };
+        square = V::mul_add_one(weighted, d[k], square);
+        product = V::mul_add_one(weighted, r[k], product);
+    }
+    if whole > 0 {
+        // SAFETY: all slices have the vectors.
+        unsafe {
+            let mut sums = [V::zero(); 2];
+            for k in (0..whole).step_by(LANES) {
+                let d = V::load(d.as_ptr().add(k));
+                let weighted = if w.is_empty() {
+                    d
+                } else {
+                    d * V::load(w.as_ptr().add(k))
+                };
+                sums[0] = weighted.mul_add(d, sums[0]);
+                sums[1] = weighted.mul_add(V::load(r.as_ptr().add(k)), sums[1]);
+            }
+            square += sums[0].sum();
+            product += sums[1].sum();
+        }
+    }
+    [f64::from(square), f64::from(product)]
+}
