@@ -26,6 +26,8 @@ pub(crate) struct AlgorithmProperties {
     pub has_orthonormal_factors: bool,
     /// Whether cells without an entry are 0.
     pub zero_filling: ZeroFilling,
+    /// Default of the option `epochs`.
+    pub default_epochs: u64,
 }
 
 /// Whether cells of the tensor and of observed matrices without an entry are 0.
@@ -57,6 +59,7 @@ const PLAIN: AlgorithmProperties = AlgorithmProperties {
     has_single_model: true,
     has_orthonormal_factors: false,
     zero_filling: ZeroFilling::Never,
+    default_epochs: 30,
 };
 
 const SGD: AlgorithmProperties = AlgorithmProperties {
@@ -129,6 +132,8 @@ algorithms! {
         has_penalties: true,
         has_matrices: true,
         zero_filling: ZeroFilling::Optional,
+        // An epoch is a single step.
+        default_epochs: 500,
         ..PLAIN
     };
     /// CMTF-Tucker-ALS (Ozcaglar, 2012): higher-order orthogonal iteration on the zero-filled tensor and matrices.

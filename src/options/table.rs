@@ -83,9 +83,11 @@ macro_rules! options {
         }
 
         impl Options {
-            /// Sets an option by its name, written with underscores or dashes.
+            /// Sets an option by its name, written with underscores or dashes. Another algorithm changes the number of epochs to its
+            /// default, unless that was set.
             pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
                 let key = name.replace('-', "_");
+                let has_default_epochs = self.has_default_epochs();
                 match key.as_str() {
                     $(stringify!($name) => {
                         self.$name = <$type as OptionValue>::parse(value, &$kind)
@@ -104,6 +106,9 @@ macro_rules! options {
                         };
                         return Err(Error::argument(format!("there is no option '{name}'{hint}")));
                     }
+                }
+                if key == "algorithm" && has_default_epochs {
+                    self.epochs = self.algorithm.properties().default_epochs;
                 }
                 Ok(())
             }
@@ -134,7 +139,7 @@ options! {
     rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL,
         "Rank of each mode, or one for all; auto: by data size";
     epochs: u64, OptionKind::Integer(0, 1_000_000), "30", SINGLE_MODEL,
-        "Maximum number of passes over the entries (not gibbs)";
+        "Maximum number of passes (not gibbs); cmtf-opt: 500 by default";
     eta: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", SGD,
         "Initial learning rate of SGD";
     schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square", SGD,
@@ -249,6 +254,11 @@ impl Options {
         removed.map(String::from).collect()
     }
 
+    /// Returns whether the number of epochs is the default of the algorithm and was not set.
+    fn has_default_epochs(&self) -> bool {
+        !self.given.contains(&"epochs") && self.epochs == self.algorithm.properties().default_epochs
+    }
+
     /// Sets the options named in lines `name=value`. Empty lines and lines that start with `#` are skipped.
     pub fn apply_text(&mut self, text: &str) -> Result<()> {
         for line in text.lines().map(str::trim) {
@@ -336,6 +346,27 @@ mod tests {
         assert!(error("iterations", "1").contains("epochs, eta"));
         assert!(error("lambda-rge", "1").ends_with("did you mean 'lambda_reg'?"));
         assert!(error("algorithm", "gibs").ends_with("did you mean 'gibbs'?"));
+    }
+
+    #[test]
+    fn the_number_of_epochs_follows_the_algorithm_until_it_is_set() {
+        let epochs = |text: &str| Options::from_text(text).unwrap().epochs;
+        for algorithm in Algorithm::ALL {
+            let default = algorithm.properties().default_epochs;
+            assert_eq!(epochs(&format!("algorithm={}", algorithm.name())), default);
+        }
+        assert_eq!(Options::default().epochs, epochs("algorithm=blocked"));
+        assert_eq!(epochs("algorithm=cmtf-opt"), 500);
+        assert_eq!(epochs("algorithm=cmtf-opt\nalgorithm=als"), 30);
+        assert_eq!(epochs("epochs=30\nalgorithm=cmtf-opt"), 30);
+        assert_eq!(epochs("algorithm=cmtf-opt\nepochs=30"), 30);
+        let mut options = Options::preset("paper").unwrap();
+        options.set("algorithm", "cmtf-opt").unwrap();
+        assert_eq!(options.epochs, 50);
+        let mut options = Options::default();
+        options.epochs = 40;
+        options.set("algorithm", "cmtf-opt").unwrap();
+        assert_eq!(options.epochs, 40);
     }
 
     #[test]
