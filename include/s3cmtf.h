@@ -704,7 +704,7 @@ void s3cmtf_problem_free(s3cmtf_problem *problem);
 #define S3CMTF_STOP_NONE 0
 /** All epochs ended. */
 #define S3CMTF_STOP_EPOCHS 1
-/** The training loss converged (option "tolerance"). */
+/** The training loss converged (option "tolerance"), or the algorithm cannot lower it any further. */
 #define S3CMTF_STOP_TOLERANCE 2
 /** The validation error stopped improving (option "patience"). */
 #define S3CMTF_STOP_PATIENCE 3

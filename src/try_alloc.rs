@@ -34,6 +34,13 @@ pub(crate) fn try_to_vec<T: Copy>(from: &[T], items: &str) -> Result<Vec<T>> {
     Ok(copy)
 }
 
+/// Returns a copy of several slices, one after the other.
+pub(crate) fn try_concat<T: Copy>(parts: &[&[T]], items: &str) -> Result<Vec<T>> {
+    let mut all = try_with_capacity(parts.iter().map(|part| part.len()).sum(), items)?;
+    parts.iter().for_each(|part| all.extend_from_slice(part));
+    Ok(all)
+}
+
 /// Returns a copy of each of several vectors.
 pub(crate) fn try_copies<T: Copy>(from: &[Vec<T>], items: &str) -> Result<Vec<Vec<T>>> {
     from.iter().map(|v| try_to_vec(v, items)).collect()

@@ -34,7 +34,7 @@ pub const S3CMTF_EVENT_SELECTED: i32 = 6;
 pub const S3CMTF_STOP_NONE: i32 = 0;
 /// All epochs ended.
 pub const S3CMTF_STOP_EPOCHS: i32 = 1;
-/// The training loss converged (option "tolerance").
+/// The training loss converged (option "tolerance"), or the algorithm cannot lower it any further.
 pub const S3CMTF_STOP_TOLERANCE: i32 = 2;
 /// The validation error stopped improving (option "patience").
 pub const S3CMTF_STOP_PATIENCE: i32 = 3;
@@ -161,7 +161,7 @@ impl Progress {
     pub(super) fn set_summary(&mut self, s: &FitSummary) {
         self.stop_reason = match s.reason {
             StopReason::Epochs => S3CMTF_STOP_EPOCHS,
-            StopReason::Tolerance => S3CMTF_STOP_TOLERANCE,
+            StopReason::Tolerance | StopReason::Converged => S3CMTF_STOP_TOLERANCE,
             StopReason::Patience => S3CMTF_STOP_PATIENCE,
             StopReason::TimeLimit => S3CMTF_STOP_TIME_LIMIT,
             StopReason::Cancelled => S3CMTF_STOP_CANCELLED,

@@ -20,14 +20,17 @@ pub(crate) struct Checkpoint {
     pub library: Option<String>,
     /// The best parameters so far, if they are not those of the model.
     pub best: Option<ParameterSnapshot>,
+    /// Vectors that the algorithm carries from epoch to epoch.
+    pub vectors: Vec<Vec<f32>>,
 }
 
-/// Writes a model with the state of its fit and the best parameters so far. The file is replaced atomically.
+/// Writes a model with the state of its fit, the best parameters so far and the vectors of the algorithm, each in parts. The file is replaced atomically.
 pub(crate) fn save_checkpoint(
     model: &Model,
     path: &Path,
     state: &str,
     best: Option<&ParameterSnapshot>,
+    vectors: &[Vec<&[f32]>],
 ) -> Result<()> {
     let mut writer = model_sections(model);
     writer.add("state", state.as_bytes());
@@ -43,7 +46,15 @@ pub(crate) fn save_checkpoint(
             writer.add_values(format!("best.matrix{m}"), factor.as_slice());
         }
     }
+    for (k, parts) in vectors.iter().enumerate() {
+        writer.add_parts(vector_section(k), parts);
+    }
     writer.write(path)
+}
+
+/// Returns the name of the section of a vector of the algorithm.
+fn vector_section(k: usize) -> String {
+    format!("vector{k}")
 }
 
 /// Opens a checkpoint as a private copy, because the fit may replace the file.
@@ -60,6 +71,11 @@ pub(crate) fn load_checkpoint(path: &Path) -> Result<(Model, Checkpoint)> {
         None => None,
         Some(_) => Some(read_best(&file, &model)?),
     };
+    let mut vectors = Vec::new();
+    while file.range(&vector_section(vectors.len())).is_some() {
+        let vector = file.values::<f32>(&vector_section(vectors.len()))?;
+        vectors.push(try_to_vec(vector, "parameters")?);
+    }
     let checkpoint = Checkpoint {
         state: file.text("state")?.to_string(),
         options: file.text("options")?.to_string(),
@@ -67,6 +83,7 @@ pub(crate) fn load_checkpoint(path: &Path) -> Result<(Model, Checkpoint)> {
             .get("library")
             .map(|version| version.to_string()),
         best,
+        vectors,
     };
     Ok((model, checkpoint))
 }

@@ -57,7 +57,8 @@ pub struct FitEvent {
 /// The outcome of a fit. Errors are those of the returned model, NaN if they were not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FitOutcome {
-    /// Reason for stopping, as the solver names it: `epochs`, `tolerance`, `patience`, `time-limit` or `cancelled`.
+    /// Reason for stopping, as the solver names it: `epochs`, `tolerance`, `converged`, `patience`, `time-limit` or
+    /// `cancelled`.
     pub reason: String,
     /// Number of epochs run.
     pub epochs: u64,

@@ -46,6 +46,8 @@ enum Section<'a> {
     Bytes(Cow<'a, [u8]>),
     /// Rows that are written with padding.
     Rows(&'a CompactRows),
+    /// Floats in several parts, which are joined.
+    Parts(&'a [&'a [f32]]),
 }
 
 impl Section<'_> {
@@ -54,6 +56,7 @@ impl Section<'_> {
         match self {
             Section::Bytes(bytes) => bytes.len(),
             Section::Rows(rows) => 4 * rows.padded_len(),
+            Section::Parts(parts) => parts.iter().map(|part| size_of_val(*part)).sum(),
         }
     }
 
@@ -61,6 +64,10 @@ impl Section<'_> {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let rows = match self {
             Section::Bytes(bytes) => return out.write_all(bytes),
+            Section::Parts(parts) => {
+                let mut parts = parts.iter();
+                return parts.try_for_each(|part| out.write_all(bytemuck::cast_slice(part)));
+            }
             Section::Rows(rows) => rows.rows(),
         };
         let mut padded: Vec<f32> = Vec::new();
@@ -113,6 +120,11 @@ impl<'a> SectionWriter<'a> {
     /// Adds a section of rows, padded as those of a [`FactorMatrix`](super::FactorMatrix).
     pub(super) fn add_rows(&mut self, name: impl Into<String>, rows: &'a CompactRows) {
         self.add_section(name.into(), Section::Rows(rows));
+    }
+
+    /// Adds a section of floats in several parts.
+    pub(super) fn add_parts(&mut self, name: impl Into<String>, parts: &'a [&'a [f32]]) {
+        self.add_section(name.into(), Section::Parts(parts));
     }
 
     fn add_section(&mut self, name: String, section: Section<'a>) {

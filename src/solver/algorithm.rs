@@ -76,6 +76,8 @@ pub(super) enum Origin<'a> {
 pub(super) struct InitialState<'a> {
     pub origin: Origin<'a>,
     pub algorithm: AlgorithmState,
+    /// The vectors of a checkpoint, as [`Algorithm::vectors`] returned them, with their parts joined.
+    pub vectors: &'a [Vec<f32>],
     pub test: Option<&'a Entries>,
     pub validation: Option<&'a Entries>,
 }
@@ -87,6 +89,7 @@ pub(super) struct AlgorithmState {
     pub blocked: BlockedState,
     /// Noise of `gibbs`.
     pub noise: NoiseModel,
+    pub cmtf_opt: CmtfOptState,
 }
 
 /// State of `blocked` between two epochs.
@@ -111,6 +114,21 @@ impl Default for BlockedState {
             last_pass_error: f64::INFINITY,
             last_pass_divergence: 0.0,
             curvature_interval: 0.0,
+        }
+    }
+}
+
+/// State of `cmtf-opt` between two epochs, beside its vectors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct CmtfOptState {
+    /// The objective that no step lowered; infinite if there is none.
+    pub lowest: f64,
+}
+
+impl Default for CmtfOptState {
+    fn default() -> Self {
+        CmtfOptState {
+            lowest: f64::INFINITY,
         }
     }
 }
@@ -151,6 +169,18 @@ pub(super) trait Algorithm {
     /// Returns the state to keep in a checkpoint.
     fn state(&self) -> AlgorithmState {
         AlgorithmState::default()
+    }
+
+    /// Returns the vectors to keep in a checkpoint, each in parts. They are those after epoch `epoch`: the last one, or the
+    /// one before it if that was cancelled.
+    fn vectors(&self, epoch: u64) -> Vec<Vec<&[f32]>> {
+        let _ = epoch;
+        Vec::new()
+    }
+
+    /// Returns whether further epochs cannot change the model. The fit then ends with the last one.
+    fn has_converged(&self) -> bool {
+        false
     }
 
     /// Computes the error on the training entries. `squared_errors` are given if they are known already.

@@ -95,6 +95,8 @@ pub enum StopReason {
     Epochs,
     /// The relative change of the training loss fell below `tolerance`.
     Tolerance,
+    /// The algorithm cannot lower the training loss any further.
+    Converged,
     /// The validation error has not improved for `patience` evaluations.
     Patience,
     /// The time limit passed.
@@ -109,6 +111,7 @@ impl StopReason {
         match self {
             StopReason::Epochs => "epochs",
             StopReason::Tolerance => "tolerance",
+            StopReason::Converged => "converged",
             StopReason::Patience => "patience",
             StopReason::TimeLimit => "time-limit",
             StopReason::Cancelled => "cancelled",

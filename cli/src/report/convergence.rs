@@ -281,7 +281,7 @@ fn outcome_table(outcome: &FitOutcome) -> String {
 fn stop_reason(name: &str) -> &str {
     match name {
         "epochs" => "all epochs were run",
-        "tolerance" => "early: the training loss converged",
+        "tolerance" | "converged" => "early: the training loss converged",
         "patience" => "early: the validation error did not improve any more",
         "time-limit" => "early: the time limit was reached",
         "cancelled" => "early: it was cancelled",

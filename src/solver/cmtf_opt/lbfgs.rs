@@ -45,24 +45,52 @@ impl History {
         self.order.clear();
     }
 
-    /// Adds a change, in place of the oldest if there are enough, and returns it to be filled in.
-    pub(super) fn add(&mut self, model: &Model) -> Result<&mut Pair> {
-        if self.order.len() == MAX_PAIRS {
-            self.order.pop_front();
+    /// Adds changes of parameters and gradient, in place of the oldest if there are enough, and leaves unused vectors behind.
+    pub(super) fn add(
+        &mut self,
+        parameters: &mut ParameterVector,
+        gradient: &mut ParameterVector,
+        model: &Model,
+    ) -> Result<()> {
+        if self.pairs.len() < MAX_PAIRS && self.order.len() == self.pairs.len() {
+            self.pairs.push(Pair {
+                parameters: ParameterVector::zeros(model)?,
+                gradient: ParameterVector::zeros(model)?,
+            });
         }
         let free = (0..self.pairs.len()).find(|k| !self.order.contains(k));
-        let position = match free {
-            Some(position) => position,
-            None => {
-                self.pairs.push(Pair {
-                    parameters: ParameterVector::zeros(model)?,
-                    gradient: ParameterVector::zeros(model)?,
-                });
-                self.pairs.len() - 1
-            }
+        let Some(position) = free.or_else(|| self.order.pop_front()) else {
+            return Ok(());
         };
+        let pair = &mut self.pairs[position];
+        std::mem::swap(&mut pair.parameters, parameters);
+        std::mem::swap(&mut pair.gradient, gradient);
         self.order.push_back(position);
-        Ok(&mut self.pairs[position])
+        Ok(())
+    }
+
+    /// Returns the changes of parameters and gradient in turn, oldest first.
+    pub(super) fn vectors(&self) -> Vec<&ParameterVector> {
+        let pairs = self.order.iter().map(|&k| &self.pairs[k]);
+        pairs
+            .flat_map(|pair| [&pair.parameters, &pair.gradient])
+            .collect()
+    }
+
+    /// Adds changes that [`History::vectors`] returned, with their inner products.
+    pub(super) fn restore(
+        &mut self,
+        vectors: Vec<ParameterVector>,
+        model: &Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<()> {
+        let mut vectors = vectors.into_iter();
+        while let (Some(mut parameters), Some(mut gradient)) = (vectors.next(), vectors.next()) {
+            // Completes the inner products of the newest pair so far. Those of the last one are left to the next direction.
+            self.products(&parameters, pool)?;
+            self.add(&mut parameters, &mut gradient, model)?;
+        }
+        Ok(())
     }
 
     /// Computes minus the inverse Hessian times the gradient: minus the gradient itself without changes.

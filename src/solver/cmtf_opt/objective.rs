@@ -38,6 +38,15 @@ pub(super) struct MatrixTerm {
     pub full: Option<(Arc<FullMatrix>, f64)>,
 }
 
+/// The objective at some parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Value {
+    /// f without the constant penalty of the core and the penalty of the biases.
+    pub total: f64,
+    /// The sum of squared errors of the tensor: of its entries, or of all cells if unobserved ones are zeros.
+    pub tensor: f64,
+}
+
 impl Objective {
     /// Computes f without the constant penalty of the core and the penalty of the biases, and writes its gradient.
     pub(super) fn evaluate(
@@ -46,7 +55,7 @@ impl Objective {
         biases: &[Vec<f32>],
         gradient: &mut ParameterVector,
         pool: &ThreadPool<'_>,
-    ) -> Result<f64> {
+    ) -> Result<Value> {
         let order = self.tensor.len();
         let (mode_gradients, column_gradients) = gradient.blocks.split_at_mut(order);
         let grams = match self.zero_filled {
@@ -64,15 +73,15 @@ impl Objective {
             Some(squares) => zero_filled_error(squares, entries, &grams),
             None => entries,
         };
-        let mut value = 0.5 * (tensor + penalties);
+        let mut total = 0.5 * (tensor + penalties);
         for (m, matrix) in self.matrices.iter().enumerate() {
             if matrix.weight != 0.0 {
                 let by_row = &mut mode_gradients[matrix.mode];
                 let by_column = &mut column_gradients[m];
-                value += self.matrix(m, model, by_row, by_column, pool)?;
+                total += self.matrix(m, model, by_row, by_column, pool)?;
             }
         }
-        Ok(value)
+        Ok(Value { total, tensor })
     }
 
     /// Computes the sum of squared errors of the tensor over all cells if unobserved ones are zeros; `None` otherwise.
@@ -211,13 +220,13 @@ impl Objective {
 }
 
 /// Returns the Gram matrix of the rows of each mode.
-fn grams(model: &Model, pool: &ThreadPool<'_>) -> Result<Vec<Vec<f64>>> {
+pub(super) fn grams(model: &Model, pool: &ThreadPool<'_>) -> Result<Vec<Vec<f64>>> {
     let gram = |mode: &ModelMode| Ok(row_moments(&mode.factor, mode.rows.len(), &[], pool)?.gram());
     model.modes.iter().map(gram).collect()
 }
 
 /// Returns the Hadamard product of the Gram matrices of all modes but one, or of all.
-fn hadamard_product(grams: &[Vec<f64>], without: Option<usize>) -> Vec<f64> {
+pub(super) fn hadamard_product(grams: &[Vec<f64>], without: Option<usize>) -> Vec<f64> {
     let mut product = vec![1.0; grams[0].len()];
     for (_, gram) in grams
         .iter()

@@ -45,6 +45,28 @@ impl ParameterVector {
         })
     }
 
+    /// Returns a vector for the parameters of a model from its elements, block after block; `None` if their number is wrong.
+    pub(super) fn from_elements(
+        model: &Model,
+        elements: &[f32],
+    ) -> Result<Option<ParameterVector>> {
+        let mut vector = ParameterVector::zeros(model)?;
+        let mut rest = elements;
+        for block in &mut vector.blocks {
+            let Some((elements, others)) = rest.split_at_checked(block.len()) else {
+                return Ok(None);
+            };
+            block.copy_from_slice(elements);
+            rest = others;
+        }
+        Ok(rest.is_empty().then_some(vector))
+    }
+
+    /// Returns the elements, one part per block.
+    pub(super) fn parts(&self) -> Vec<&[f32]> {
+        self.blocks.iter().map(Vec::as_slice).collect()
+    }
+
     /// Replaces the elements by the parameters of a model.
     pub(super) fn set_parameters_of(&mut self, model: &Model, pool: &ThreadPool<'_>) -> Result<()> {
         let (from, rank) = (parameters(model), self.rank);
@@ -75,18 +97,15 @@ impl ParameterVector {
         })
     }
 
-    /// Replaces the elements by the differences `a - b`.
-    pub(super) fn set_difference(
+    /// Replaces the elements by the differences of `a` from them.
+    pub(super) fn subtract_from(
         &mut self,
         a: &ParameterVector,
-        b: &ParameterVector,
         pool: &ThreadPool<'_>,
     ) -> Result<()> {
         self.update(pool, |chunk, to| {
-            let pairs = a.chunk(chunk).iter().zip(b.chunk(chunk));
-            to.iter_mut()
-                .zip(pairs)
-                .for_each(|(to, (a, b))| *to = a - b);
+            let elements = to.iter_mut().zip(a.chunk(chunk));
+            elements.for_each(|(to, a)| *to = a - *to);
         })
     }
 
@@ -177,23 +196,49 @@ pub(super) fn set_parameters(
     pool: &ThreadPool<'_>,
 ) -> Result<()> {
     let (rank, stride) = (start.rank, padded_len(start.rank));
-    let mut blocks = Vec::new();
-    for mode in &mut model.modes {
-        let len = mode.rows.len() * stride;
-        blocks.push(&mut mode.factor.as_mut_slice()?[..len]);
-    }
-    for matrix in &mut model.matrices {
-        blocks.push(matrix.factor.as_mut_slice()?);
-    }
+    let blocks = parameters_mut(model)?;
     update_chunks(blocks, rank, stride, pool, |chunk, to| {
         let directions = direction.chunk(chunk).chunks_exact(rank);
         let rows = start.chunk(chunk).chunks_exact(rank).zip(directions);
         for (to, (start, direction)) in to.chunks_exact_mut(stride).zip(rows) {
+            if step == 0.0 {
+                // The direction may not be finite.
+                to[..rank].copy_from_slice(start);
+                continue;
+            }
             for ((to, &x), &p) in to.iter_mut().zip(start).zip(direction) {
                 *to = (f64::from(x) + step * f64::from(p)) as f32;
             }
         }
     })
+}
+
+/// Multiplies the columns of each block of parameters by their factors.
+pub(super) fn scale_columns(
+    model: &mut Model,
+    scales: &[Vec<f64>],
+    pool: &ThreadPool<'_>,
+) -> Result<()> {
+    let rank = model.shape.ranks()[0];
+    let stride = padded_len(rank);
+    update_chunks(parameters_mut(model)?, rank, stride, pool, |chunk, to| {
+        for row in to.chunks_exact_mut(stride) {
+            let elements = row.iter_mut().zip(&scales[chunk.block]);
+            elements.for_each(|(x, scale)| *x = (f64::from(*x) * scale) as f32);
+        }
+    })
+}
+
+/// Returns the padded parameters of a model by block, without the mean rows.
+fn parameters_mut(model: &mut Model) -> Result<Vec<&mut [f32]>> {
+    let modes = model.modes.iter_mut().map(|mode| {
+        let len = mode.rows.len() * mode.factor.stride();
+        Ok(&mut mode.factor.as_mut_slice()?[..len])
+    });
+    let matrices = model.matrices.iter_mut();
+    modes
+        .chain(matrices.map(|matrix| matrix.factor.as_mut_slice()))
+        .collect()
 }
 
 /// Returns the padded parameters of a model by block, without the mean rows.

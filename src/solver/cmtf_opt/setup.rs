@@ -8,6 +8,7 @@ use super::objective::{MatrixTerm, Objective};
 use super::parameter_vector::ParameterVector;
 use super::row_pass::RowPenalties;
 use super::solver::CmtfOptSolver;
+use super::starting_values::{distribute_core, scale_random_values};
 use crate::error::{Error, Result};
 use crate::kernel::{CooSlices, ModeCsr};
 use crate::model::Model;
@@ -16,7 +17,7 @@ use crate::parallel::ThreadPool;
 use crate::problem::Problem;
 use crate::solver::algorithm::{FitContext, InitialState, Origin};
 use crate::solver::data::{Data, MatrixData};
-use crate::solver::rowwise::{absorb_diagonal_core, group_by_modes};
+use crate::solver::rowwise::group_by_modes;
 use crate::try_alloc::{try_collect, try_to_vec};
 
 /// Refuses problems and options that CMTF-OPT does not have.
@@ -48,21 +49,44 @@ impl CmtfOptSolver {
         context: &FitContext<'_>,
         initial: &InitialState<'_>,
     ) -> Result<CmtfOptSolver> {
-        if !matches!(initial.origin, Origin::Checkpoint) {
-            absorb_diagonal_core(model, 1.0)?;
+        let (objective, pool) = (objective(model, context)?, &context.pool);
+        match initial.origin {
+            Origin::Checkpoint => {}
+            Origin::Random if !context.options.start.defines_prior_mean() => {
+                scale_random_values(model, &objective, pool)?;
+            }
+            Origin::Random | Origin::Model(_) => distribute_core(model, pool)?,
         }
+        let mut history = History::default();
+        history.restore(saved_vectors(model, initial.vectors)?, model, pool)?;
         let zeros = || ParameterVector::zeros(model);
         Ok(CmtfOptSolver {
-            objective: objective(model, context)?,
-            history: History::default(),
+            objective,
+            history,
+            last_changes: None,
             start: zeros()?,
             direction: zeros()?,
             gradient: zeros()?,
             trial_gradient: zeros()?,
             value: None,
-            lowest: None,
+            state: initial.algorithm.cmtf_opt,
+            has_converged: false,
         })
     }
+}
+
+/// Reads the vectors of a checkpoint.
+fn saved_vectors(model: &Model, saved: &[Vec<f32>]) -> Result<Vec<ParameterVector>> {
+    let vector = |elements: &Vec<f32>| {
+        ParameterVector::from_elements(model, elements)?.ok_or_else(|| {
+            Error::argument(format!(
+                "the checkpoint has a vector of {} elements, which is not the number of parameters; it was not written by \
+                 this library",
+                elements.len()
+            ))
+        })
+    };
+    saved.iter().map(vector).collect()
 }
 
 fn objective(model: &Model, context: &FitContext<'_>) -> Result<Objective> {

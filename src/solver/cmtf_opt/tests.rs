@@ -97,6 +97,7 @@ impl Fixture {
         let state = InitialState {
             origin: Origin::Random,
             algorithm: Default::default(),
+            vectors: &[],
             test: None,
             validation: None,
         };
@@ -123,7 +124,7 @@ impl Fixture {
         let mut gradient = ParameterVector::zeros(&self.model).unwrap();
         let (objective, biases) = (&self.solver.objective, &standardization.biases);
         let value = objective.evaluate(&self.model, biases, &mut gradient, pool);
-        (value.unwrap(), gradient)
+        (value.unwrap().total, gradient)
     }
 }
 
@@ -246,8 +247,8 @@ fn an_epoch_lowers_the_loss_until_none_can() {
             solver.epoch(model, context, request).unwrap();
             let bits = parameters(model).concat().into_iter().map(f32::to_bits);
             (
-                solver.value.unwrap(),
-                solver.lowest.is_some(),
+                solver.value.unwrap().total,
+                solver.has_converged(),
                 bits.collect::<Vec<u32>>(),
             )
         };

@@ -6,6 +6,7 @@ use crate::model::{Checkpoint, Model, save_checkpoint};
 use crate::solver::observer::{Event, Observer};
 use crate::solver::standardization::ValueUnits;
 use crate::trace::{self, SpanKind};
+use crate::try_alloc::try_concat;
 
 impl Fit<'_> {
     /// Returns whether a checkpoint is due after `epoch`.
@@ -27,7 +28,9 @@ impl Fit<'_> {
         let state = self.progress.to_text();
         // Scales are powers of two, so the parameters are the same afterwards.
         self.convert_to(ValueUnits::Data)?;
-        let saved = save_checkpoint(&self.model, path, &state, self.best.as_ref());
+        let vectors = self.algorithm.vectors(self.progress.epoch);
+        let saved = save_checkpoint(&self.model, path, &state, self.best.as_ref(), &vectors);
+        drop(vectors);
         self.convert_to(ValueUnits::Standardized)?;
         saved?;
         self.checkpoint_epoch = self.progress.epoch;
@@ -53,11 +56,14 @@ impl Fit<'_> {
         self.best = None;
         self.model.update_mean_rows()?;
         self.convert_to(ValueUnits::Data)?;
+        let vectors = self.algorithm.vectors(self.progress.epoch).into_iter();
+        let vectors = vectors.map(|parts| try_concat(&parts, "parameters"));
         let saved = Checkpoint {
             state: self.progress.to_text(),
             options: self.context.options.to_text(),
             library: None,
             best: None,
+            vectors: vectors.collect::<Result<_>>()?,
         };
         Ok((self.model, saved))
     }

@@ -93,7 +93,10 @@ impl Fit<'_> {
                 return Ok(reason);
             }
         }
-        Ok(StopReason::Epochs)
+        Ok(match self.algorithm.has_converged() {
+            true => StopReason::Converged,
+            false => StopReason::Epochs,
+        })
     }
 
     /// Saves the parameters, runs epoch `number`, updates the biases and measures the errors if they are due. `error_before` is the watched error

@@ -136,8 +136,10 @@ impl<'a> Fit<'a> {
             }
         }
         let init = input.init.or(start.as_deref());
+        let mut vectors = Vec::new();
         let (mut progress, best) = match checkpoint {
-            Some((saved_model, saved)) => {
+            Some((saved_model, mut saved)) => {
+                vectors = std::mem::take(&mut saved.vectors);
                 restore_checkpoint(&mut model, saved_model, saved, standardization, input)?
             }
             None => {
@@ -209,6 +211,7 @@ impl<'a> Fit<'a> {
                 None => Origin::Random,
             },
             algorithm: progress.algorithm,
+            vectors: &vectors,
             test: test.as_ref(),
             validation: validation.as_ref(),
         };
@@ -219,8 +222,8 @@ impl<'a> Fit<'a> {
             evaluated.for_each(Entries::release);
         }
         context.pool.check_cancelled()?;
-        // Frees the model to start from before the parameters are copied.
-        drop(start);
+        // Frees what the fit starts from before the parameters are copied.
+        drop((start, vectors));
         let mut fit = Fit {
             algorithm,
             test,

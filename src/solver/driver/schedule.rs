@@ -9,6 +9,9 @@ const MIN_ETA_FRACTION: f64 = 0.002;
 impl Fit<'_> {
     /// Returns the number of the last epoch, as known after epoch `epoch`.
     pub(super) fn last_epoch(&self, epoch: u64) -> u64 {
+        if self.algorithm.has_converged() {
+            return epoch;
+        }
         self.algorithm
             .last_epoch(&self.model, &self.context.options, epoch)
     }

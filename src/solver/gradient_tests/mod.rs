@@ -59,6 +59,7 @@ impl Fixture {
         };
         let state = InitialState {
             origin: Origin::Random,
+            vectors: &[],
             algorithm: Default::default(),
             test: None,
             validation: None,

@@ -1,6 +1,6 @@
 //! Fits by `tucker-als`: leading subspaces, the objective over all cells, recovery, independence of the thread count, refusals.
 
-mod reference;
+pub(crate) mod reference;
 
 use reference::*;
 

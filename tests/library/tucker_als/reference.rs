@@ -89,7 +89,7 @@ pub(super) fn brute_force_objective(model: &Model, data: &Coupled) -> f64 {
 }
 
 /// Returns the eigenvalues of a symmetric matrix, largest first, by Jacobi rotations.
-pub(super) fn eigenvalues(mut a: Vec<Vec<f64>>) -> Vec<f64> {
+pub(crate) fn eigenvalues(mut a: Vec<Vec<f64>>) -> Vec<f64> {
     let size = a.len();
     for _ in 0..30 {
         for p in 0..size {
