@@ -363,8 +363,10 @@ mod tests {
         let mut options = Options::preset("paper").unwrap();
         options.set("algorithm", "cmtf-opt").unwrap();
         assert_eq!(options.epochs, 50);
-        let mut options = Options::default();
-        options.epochs = 40;
+        let mut options = Options {
+            epochs: 40,
+            ..Options::default()
+        };
         options.set("algorithm", "cmtf-opt").unwrap();
         assert_eq!(options.epochs, 40);
     }

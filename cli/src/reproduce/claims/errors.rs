@@ -91,7 +91,10 @@ fn lower_error(store: &Store) -> Claim {
         let (Some((_, ours)), Some((_, theirs))) =
             (best_of_kind(store, data, MethodKind::Paper), competitor)
         else {
-            let text = format!("{data}: {OPT} {}", status(store, Figure::Accuracy, data, OPT));
+            let text = format!(
+                "{data}: {OPT} {}",
+                status(store, Figure::Accuracy, data, OPT)
+            );
             let reason = "a version of S3CMTF or a zero-filled competitor has no result";
             return Some(Evidence::open(&text, reason));
         };
@@ -350,7 +353,14 @@ mod tests {
         s.add_fit("yelp", TUCKER_ALS, &twelve(2.5));
         assert_eq!(lower_error(&s.store).verdict, Verdict::Same);
         // A set without a result of S3CMTF is not dropped.
-        s.add(Figure::Accuracy, "taxi", OPT, None, "O.O.T.", serde_json::json!({}));
+        s.add(
+            Figure::Accuracy,
+            "taxi",
+            OPT,
+            None,
+            "O.O.T.",
+            serde_json::json!({}),
+        );
         let claim = lower_error(&s.store);
         assert_eq!(claim.verdict, Verdict::Undecided);
         assert!(claim.measured[1].contains("taxi"), "{:?}", claim.measured);
@@ -363,7 +373,9 @@ mod tests {
         s.add_fit("yelp", CMTF_OPT_ZEROS, &[9.0, 2.0, 3.0]);
         let claim = lower_error(&s.store);
         assert_eq!(claim.verdict, Verdict::Different);
-        assert!(claim.measured[0].contains("1.9000 (lowest of its curve 1.0000, iteration 2 of 4)"));
+        assert!(
+            claim.measured[0].contains("1.9000 (lowest of its curve 1.0000, iteration 2 of 4)")
+        );
         assert_eq!(overfits_on_yelp(&s.store).verdict, Verdict::Same);
     }
 
@@ -391,7 +403,8 @@ mod tests {
             claims.iter().map(|c| c.verdict).collect::<Vec<_>>()
         };
         let mut s = TestStore::new();
-        s.add_fit("a", SALS, &twelve(1.0)).add_fit("a", CP, &twelve(0.9));
+        s.add_fit("a", SALS, &twelve(1.0))
+            .add_fit("a", CP, &twelve(0.9));
         assert_eq!(verdicts(&s), [Verdict::Undecided; 3]);
         s.add_fit("a", TUCKER, &twelve(0.8));
         assert_eq!(

@@ -204,8 +204,7 @@ mod test_stores {
         ) -> &mut TestStore {
             let points = errors.iter().enumerate();
             let points: Vec<Value> = points.map(|(k, e)| json!([k + 1, 0.0, e])).collect();
-            let fields =
-                json!({"test_rmse": errors.last(), "reason": "epochs", "epochs": points});
+            let fields = json!({"test_rmse": errors.last(), "reason": "epochs", "epochs": points});
             self.add(Figure::Accuracy, data, method, None, "ok", fields)
         }
     }
@@ -227,7 +226,10 @@ mod tests {
         assert_eq!(verdict(&[]), Verdict::Undecided);
         assert_eq!(verdict(&[Some(true), Some(true)]), Verdict::Same);
         assert_eq!(verdict(&[Some(true), None]), Verdict::Undecided);
-        assert_eq!(verdict(&[Some(true), None, Some(false)]), Verdict::Different);
+        assert_eq!(
+            verdict(&[Some(true), None, Some(false)]),
+            Verdict::Different
+        );
     }
 
     #[test]

@@ -76,9 +76,8 @@ fn slopes(
 /// Returns evidence of whether a method runs out of memory or time at a size, on a machine and with a limit like the paper's.
 fn ended_by(store: &Store, figure: Figure, method: &str, x: u64, status: &str) -> Evidence {
     let of_method = store.of_figure(figure).filter(|(k, _)| k.method == method);
-    let text = |(k, m): (&Key, &Measurement)| {
-        Some(format!("{} {}", short_number(k.x? as f64), m.status))
-    };
+    let text =
+        |(k, m): (&Key, &Measurement)| Some(format!("{} {}", short_number(k.x? as f64), m.status));
     let statuses: Vec<String> = of_method.filter_map(text).collect();
     let text = format!("{method}: {}", statuses.join(", "));
     let mut of_method = store.of_figure(figure).filter(|(k, _)| k.method == method);
@@ -97,11 +96,12 @@ fn ended_by(store: &Store, figure: Figure, method: &str, x: u64, status: &str) -
         let message = m.text("message");
         let text = format!("{text} ({message})");
         return match needed_bytes(message) {
-            Some(needed) => {
-                Evidence::new(text, status == OUT_OF_MEMORY && needed > PAPER_MEMORY)
-            }
+            Some(needed) => Evidence::new(text, status == OUT_OF_MEMORY && needed > PAPER_MEMORY),
             None if machine >= Some(PAPER_MEMORY) => Evidence::new(text, status == OUT_OF_MEMORY),
-            None => Evidence::open(&text, "this machine has less memory than the paper's 256 GB"),
+            None => Evidence::open(
+                &text,
+                "this machine has less memory than the paper's 256 GB",
+            ),
         };
     }
     Evidence::new(text, m.status == status)
@@ -112,7 +112,13 @@ fn needed_bytes(message: &str) -> Option<f64> {
     let (_, after) = message.split_once("needs about ")?;
     let mut words = after.split_whitespace();
     let number: f64 = words.next()?.parse().ok()?;
-    let units = [("MB", 1e6), ("GB", 1e9), ("TB", 1e12), ("PB", 1e15), ("EB", 1e18)];
+    let units = [
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("TB", 1e12),
+        ("PB", 1e15),
+        ("EB", 1e18),
+    ];
     let word = words.next()?;
     let unit = units.iter().find(|(name, _)| *name == word)?;
     Some(number * unit.1)
@@ -129,7 +135,9 @@ pub(super) fn of_dimensionality(store: &Store) -> Vec<Claim> {
     vec![
         Claim::new(
             "The time of an iteration of S3CMTF does not depend on the size of the modes (1K to 100M, 1M entries)",
-            format!("the exponents of S3CMTF-naive and S3CMTF-opt are at most {SLOPE_TOLERANCE} (here {entries} entries)"),
+            format!(
+                "the exponents of S3CMTF-naive and S3CMTF-opt are at most {SLOPE_TOLERANCE} (here {entries} entries)"
+            ),
             slopes(store, figure, sizes, &[NAIVE, OPT], is_constant),
             "Only rows with entries are stored, so the work depends on the number of entries alone. In small modes threads write the same rows; in \
              large ones rows are not in the caches",
@@ -137,13 +145,25 @@ pub(super) fn of_dimensionality(store: &Store) -> Vec<Claim> {
         Claim::new(
             "CMTF-Tucker-ALS runs out of memory from 10M rows per mode on",
             "out of memory with 10M rows, where 256 GB are not enough",
-            vec![ended_by(store, figure, TUCKER_ALS, 10_000_000, OUT_OF_MEMORY)],
+            vec![ended_by(
+                store,
+                figure,
+                TUCKER_ALS,
+                10_000_000,
+                OUT_OF_MEMORY,
+            )],
             "CMTF-Tucker-ALS here never stores a large intermediate result as a whole",
         ),
         Claim::new(
             "CMTF-OPT runs out of time with 100M rows per mode",
             "CMTF-OPT (zeros) takes more than 10,000 s for an iteration",
-            vec![ended_by(store, figure, CMTF_OPT_ZEROS, 100_000_000, OUT_OF_TIME)],
+            vec![ended_by(
+                store,
+                figure,
+                CMTF_OPT_ZEROS,
+                100_000_000,
+                OUT_OF_TIME,
+            )],
             "With zeros for unobserved cells of the matrix every row of its mode occurs, so time and memory grow with the size of the mode",
         ),
     ]
@@ -156,20 +176,36 @@ pub(super) fn of_entries(store: &Store) -> Vec<Claim> {
     vec![
         Claim::new(
             "The time of an iteration of S3CMTF grows linearly with the number of entries (10K to 100M, 10K rows per mode)",
-            format!("the exponents of S3CMTF-naive and S3CMTF-opt differ from 1 by at most {SLOPE_TOLERANCE}"),
+            format!(
+                "the exponents of S3CMTF-naive and S3CMTF-opt differ from 1 by at most {SLOPE_TOLERANCE}"
+            ),
             slopes(store, figure, sizes, &[NAIVE, OPT], near(SLOPE_TOLERANCE)),
             "With few entries the start of threads and epochs is a large part of the time, which lowers the exponent",
         ),
         Claim::new(
             "The time of an iteration of CMTF-OPT is near-linear in the number of entries",
-            format!("the exponent of CMTF-OPT (zeros) differs from 1 by at most {NEAR_LINEAR_TOLERANCE}"),
-            slopes(store, figure, sizes, &[CMTF_OPT_ZEROS], near(NEAR_LINEAR_TOLERANCE)),
+            format!(
+                "the exponent of CMTF-OPT (zeros) differs from 1 by at most {NEAR_LINEAR_TOLERANCE}"
+            ),
+            slopes(
+                store,
+                figure,
+                sizes,
+                &[CMTF_OPT_ZEROS],
+                near(NEAR_LINEAR_TOLERANCE),
+            ),
             "Besides the entries, an iteration visits all parameters, whose number stays the same",
         ),
         Claim::new(
             "CMTF-Tucker-ALS runs out of memory with 100M entries",
             "out of memory there, where 256 GB are not enough",
-            vec![ended_by(store, figure, TUCKER_ALS, 100_000_000, OUT_OF_MEMORY)],
+            vec![ended_by(
+                store,
+                figure,
+                TUCKER_ALS,
+                100_000_000,
+                OUT_OF_MEMORY,
+            )],
             "Its dense intermediate result has the rows of one mode and the squared rank of the others as columns, whatever the number of entries",
         ),
     ]
@@ -240,7 +276,9 @@ pub(super) fn of_threads(store: &Store) -> Vec<Claim> {
     vec![
         Claim::new(
             "The speed of S3CMTF-naive and S3CMTF-opt grows linearly with the number of cores (up to 20)",
-            format!("both have at least {LINEAR_EFFICIENCY} times the number of threads, with 4 threads or more"),
+            format!(
+                "both have at least {LINEAR_EFFICIENCY} times the number of threads, with 4 threads or more"
+            ),
             linear,
             "Independent fits of one thread each show what the machine can do. One fit loses against them where its threads write the same \
              rows and the same core, and where its epochs are short",
@@ -291,7 +329,14 @@ mod tests {
         use Verdict::{Different, Same, Undecided};
         assert_eq!(verdicts(&s), [Undecided, Different, Undecided]);
         let fields = json!({"seconds_per_epoch": 1e8});
-        s.add(Figure::Entries, "planted", NAIVE, Some(100_000_000), "ok", fields);
+        s.add(
+            Figure::Entries,
+            "planted",
+            NAIVE,
+            Some(100_000_000),
+            "ok",
+            fields,
+        );
         assert_eq!(verdicts(&s)[0], Same);
     }
 
@@ -300,7 +345,14 @@ mod tests {
         let verdict = |status: &str, fields| {
             let mut s = TestStore::new();
             let x = Some(10_000_000);
-            s.add(Figure::Dimensionality, "planted", TUCKER_ALS, x, status, fields);
+            s.add(
+                Figure::Dimensionality,
+                "planted",
+                TUCKER_ALS,
+                x,
+                status,
+                fields,
+            );
             of_dimensionality(&s.store)[1].verdict
         };
         let message = |text: &str| json!({"message": text});
@@ -324,7 +376,14 @@ mod tests {
             let mut s = TestStore::new();
             for (method, factor) in [(OPT, opt), (NAIVE, naive)] {
                 let fields = json!({"speed_up": factor});
-                s.add(Figure::Cores, "planted", method, Some(threads), "ok", fields);
+                s.add(
+                    Figure::Cores,
+                    "planted",
+                    method,
+                    Some(threads),
+                    "ok",
+                    fields,
+                );
             }
             [0, 1].map(|k| of_threads(&s.store)[k].verdict)
         };

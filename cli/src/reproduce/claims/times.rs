@@ -46,7 +46,11 @@ fn ratios(
         };
         let others = shown.iter().map(|m| relative(store, data, m, own));
         let others: Vec<String> = others.collect();
-        let text = format!("{data}: {base} {} s, {}", short_number(own), others.join(", "));
+        let text = format!(
+            "{data}: {base} {} s, {}",
+            short_number(own),
+            others.join(", ")
+        );
         match seconds(store, data, other) {
             Some(other) if own.max(other) >= MIN_SECONDS => {
                 Evidence::new(text, agrees(PaperData::of(data), other / own))
