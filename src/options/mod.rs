@@ -8,12 +8,8 @@
 //! sets of options, `effective` knows which given options a fit does not use and what it does instead.
 //!
 //! To add an option, append a row to `table`, at its end: the random streams of a search are numbered by position in the
-//! table (`stream_number` in `solver/tune/trial_sampler.rs`). Then decide on its membership in four lists:
-//! - `CHANGEABLE_OPTIONS` (`solver/resume.rs`): a resumed fit may change it.
-//! - `OPTIONS_ADDED_LATER` (`solver/resume.rs`): its default means what earlier versions did, so that their checkpoints can
-//!   be resumed.
-//! - `NOT_SEARCHED` (`solver/tune/space.rs`): it is the same for all trials of a search.
-//! - `NOT_SAVED` (`solver/tune/trial.rs`): it does not affect the model, so a search does not save it.
+//! table (`stream_number` in `solver/tune/trial_sampler.rs`). The row says which algorithms use it and, by its roles, how
+//! searches and checkpoints treat it.
 
 mod algorithms;
 mod choices;
@@ -31,4 +27,4 @@ pub use presets::PRESETS;
 pub use table::{OPTION_TABLE, OptionInfo, Options};
 pub use value::OptionKind;
 
-pub(crate) use table::DEFAULT_LAMBDA_BIAS;
+pub(crate) use table::{DEFAULT_LAMBDA_BIAS, OptionRole};

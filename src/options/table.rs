@@ -24,7 +24,24 @@ pub struct OptionInfo {
     pub default: &'static str,
     /// Help text.
     pub help: &'static str,
+    /// A valid value other than the default.
+    pub example: &'static str,
     is_used_by: UsedBy,
+    roles: &'static [OptionRole],
+}
+
+/// How an option is treated apart from a single fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OptionRole {
+    /// It is the same for all trials of a search: it defines how a fit runs or is measured.
+    NotSearched,
+    /// It does not affect the model, so the file of a search does not have it.
+    NotSaved,
+    /// A resumed fit may change it, because it does not alter the course of the fit. (Another kernel only rounds differently.)
+    Changeable,
+    /// Checkpoints of earlier versions lack it, and its default means what those versions did. Later options that alter the
+    /// course of a fit do not have this role.
+    AddedLater,
 }
 
 impl OptionInfo {
@@ -33,6 +50,11 @@ impl OptionInfo {
         let is_used_by = self.is_used_by;
         let all = Algorithm::ALL.iter().copied();
         all.filter(move |algorithm| is_used_by(*algorithm))
+    }
+
+    /// Returns whether the option has a role.
+    pub(crate) fn has_role(&self, role: OptionRole) -> bool {
+        self.roles.contains(&role)
     }
 }
 
@@ -47,12 +69,10 @@ const PENALIZED: UsedBy = |a| a.properties().has_penalties;
 const CONSTRAINED: UsedBy = |a| a.properties().has_constraints;
 const COUPLED: UsedBy = |a| a.properties().has_matrices;
 const ZERO_FILLED_BY_OPTION: UsedBy = |a| a.properties().zero_filling == ZeroFilling::Optional;
-const SALS: UsedBy = |a| a == Algorithm::Sals;
-const GIBBS: UsedBy = |a| a == Algorithm::Gibbs;
 
-/// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, used by, help;`.
+/// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, used by, [roles], example, help;`.
 macro_rules! options {
-    ($($name:ident: $type:ty, $kind:expr, $default:literal, $used_by:expr, $help:literal;)+) => {
+    ($($name:ident: $type:ty, $kind:expr, $default:literal, $used_by:expr, [$($role:ident),*], $example:literal, $help:literal;)+) => {
         /// The values of all options of a fit. Set fields directly, or by name with [`Options::set`].
         #[derive(Debug, Clone)]
         #[non_exhaustive]
@@ -70,7 +90,15 @@ macro_rules! options {
 
         /// All options, in the order of the help.
         pub const OPTION_TABLE: &[OptionInfo] = &[
-            $(OptionInfo { name: stringify!($name), kind: $kind, default: $default, help: $help, is_used_by: $used_by },)+
+            $(OptionInfo {
+                name: stringify!($name),
+                kind: $kind,
+                default: $default,
+                help: $help,
+                example: $example,
+                is_used_by: $used_by,
+                roles: &[$(OptionRole::$role),*],
+            },)+
         ];
 
         impl Default for Options {
@@ -132,75 +160,75 @@ macro_rules! options {
 }
 
 options! {
-    algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked", ALL,
+    algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked", ALL, [NotSearched], "als",
         "Algorithm: blocked (SGD), gibbs (slower, usually more accurate) or als; of the paper: opt, naive, sals, cmtf-opt, tucker-als";
-    model: ModelKind, OptionKind::Choice(MODELS), "auto", ALL,
+    model: ModelKind, OptionKind::Choice(MODELS), "auto", ALL, [], "cp",
         "Core tensor: tucker, cp, or auto (cp if rank is auto)";
-    rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL,
+    rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL, [], "3",
         "Rank of each mode, or one for all; auto: by data size";
-    epochs: u64, OptionKind::Integer(0, 1_000_000), "30", SINGLE_MODEL,
+    epochs: u64, OptionKind::Integer(0, 1_000_000), "30", SINGLE_MODEL, [Changeable], "5",
         "Maximum number of passes (not gibbs); cmtf-opt: 500 by default";
-    eta: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", SGD,
+    eta: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", SGD, [], "0.3",
         "Initial learning rate of SGD";
-    schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square", SGD,
+    schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square", SGD, [], "inverse",
         "Learning rate schedule: square (to 0) or inverse";
-    decay: f64, OptionKind::Real(0.0, 1e6), "0.1", SGD,
+    decay: f64, OptionKind::Real(0.0, 1e6), "0.1", SGD, [], "0.9",
         "Decay of schedule inverse, eta / (1 + decay t)";
-    core_step: Option<f64>, OptionKind::Real(0.0, 1e6), "auto", SGD,
+    core_step: Option<f64>, OptionKind::Real(0.0, 1e6), "auto", SGD, [], "3",
         "Learning rate of the core relative to the factors";
-    mean: bool, OptionKind::Flag, "true", PENALIZED,
+    mean: bool, OptionKind::Flag, "true", PENALIZED, [], "false",
         "Subtract the mean (standardize the values) while fitting";
-    biases: bool, OptionKind::Flag, "true", BIASED,
+    biases: bool, OptionKind::Flag, "true", BIASED, [], "false",
         "Fit a bias for each row of each mode";
-    lambda_bias: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", PENALIZED,
+    lambda_bias: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", PENALIZED, [], "40",
         "Penalty on biases, one or per mode; auto: estimated";
-    lambda_reg: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", PENALIZED,
+    lambda_reg: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", PENALIZED, [], "9",
         "Penalty on factors, core and columns; auto: estimated";
-    penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root", PENALIZED,
+    penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root", PENALIZED, [], "row",
         "Penalty of a row with n entries: 1 (row), root of n, n (entry)";
-    lambda_m: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", COUPLED,
+    lambda_m: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", COUPLED, [], "3",
         "Weight of matrices without one; auto: 1, or 0 if none is better";
-    penalty: Penalty, OptionKind::Choice(PENALTIES), "l2", SGD,
+    penalty: Penalty, OptionKind::Choice(PENALTIES), "l2", SGD, [], "l1",
         "Penalty norm: l2 (squares) or l1 (absolute values)";
-    start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto", PENALIZED,
+    start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto", PENALIZED, [], "normal",
         "Initial factors: drawn (by a short Gibbs chain), identity, paper or normal; auto is drawn, or paper with nonneg";
-    nonneg: bool, OptionKind::Flag, "false", CONSTRAINED,
+    nonneg: bool, OptionKind::Flag, "false", CONSTRAINED, [], "true",
         "Keep factors, core and columns non-negative; no mean, no biases";
-    orthogonal: bool, OptionKind::Flag, "true", CONSTRAINED,
+    orthogonal: bool, OptionKind::Flag, "true", CONSTRAINED, [], "false",
         "Orthonormalize the factor columns after fitting (tucker)";
-    clip: Option<bool>, OptionKind::Flag, "auto", ALL,
+    clip: Option<bool>, OptionKind::Flag, "auto", ALL, [NotSearched], "true",
         "Clip predictions to the training range; auto: on bounded scales";
-    burn_in: u64, OptionKind::Integer(0, 1_000_000), "8", GIBBS,
+    burn_in: u64, OptionKind::Integer(0, 1_000_000), "8", |a| a == Algorithm::Gibbs, [AddedLater], "2",
         "Gibbs sweeps before the first sample";
-    samples: u64, OptionKind::Integer(1, 100_000), "50", GIBBS,
+    samples: u64, OptionKind::Integer(1, 100_000), "50", |a| a == Algorithm::Gibbs, [Changeable], "2",
         "Number of posterior samples to average over";
-    likelihood: LikelihoodChoice, OptionKind::Choice(LIKELIHOODS), "auto", GIBBS,
+    likelihood: LikelihoodChoice, OptionKind::Choice(LIKELIHOODS), "auto", |a| a == Algorithm::Gibbs, [AddedLater], "probit",
         "Gaussian or probit (two values); auto: held-out error";
-    tolerance: f64, OptionKind::Real(0.0, 1.0), "0", ALL,
+    tolerance: f64, OptionKind::Real(0.0, 1.0), "0", ALL, [NotSearched], "0.01",
         "Stop at this relative change of the loss; 0: never";
-    patience: u64, OptionKind::Integer(0, 1_000_000), "0", ALL,
+    patience: u64, OptionKind::Integer(0, 1_000_000), "0", ALL, [NotSearched], "3",
         "Stop after N evaluations without improvement; 0: never";
-    valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0", SINGLE_MODEL,
+    valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0", SINGLE_MODEL, [NotSearched, AddedLater], "0.1",
         "Fraction of entries to hold out for validation; 0: none";
-    time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0", ALL,
+    time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0", ALL, [NotSearched, NotSaved, Changeable], "60",
         "Stop after this many seconds in all; 0: never";
-    eval_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL,
+    eval_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL, [NotSearched], "2",
         "Epochs between two evaluations of the errors";
-    checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL,
+    checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL, [NotSearched, Changeable], "2",
         "Epochs between two checkpoints";
-    threads: u64, OptionKind::Integer(0, 4096), "0", ALL,
+    threads: u64, OptionKind::Integer(0, 4096), "0", ALL, [NotSearched, NotSaved, Changeable], "1",
         "Number of threads; 0: all available cores";
-    pin: bool, OptionKind::Flag, "true", ALL,
+    pin: bool, OptionKind::Flag, "true", ALL, [NotSearched, NotSaved, Changeable], "false",
         "Pin each thread to a core";
-    kernel: KernelChoice, OptionKind::Choice(KERNELS), "auto", ALL,
+    kernel: KernelChoice, OptionKind::Choice(KERNELS), "auto", ALL, [NotSearched, NotSaved, Changeable], "scalar",
         "Instruction set: auto, scalar, wide, avx2 or avx512";
-    seed: u64, OptionKind::Integer(0, u64::MAX), "0", ALL,
+    seed: u64, OptionKind::Integer(0, u64::MAX), "0", ALL, [NotSearched], "1",
         "Random seed";
-    subset_size: u64, OptionKind::Integer(1, 1024), "10", SALS,
+    subset_size: u64, OptionKind::Integer(1, 1024), "10", |a| a == Algorithm::Sals, [AddedLater], "1",
         "Columns that sals updates together";
-    inner_epochs: u64, OptionKind::Integer(1, 1000), "1", SALS,
+    inner_epochs: u64, OptionKind::Integer(1, 1000), "1", |a| a == Algorithm::Sals, [AddedLater], "2",
         "Updates of each such subset of columns per epoch (sals)";
-    unobserved: Unobserved, OptionKind::Choice(UNOBSERVED), "unknown", ZERO_FILLED_BY_OPTION,
+    unobserved: Unobserved, OptionKind::Choice(UNOBSERVED), "unknown", ZERO_FILLED_BY_OPTION, [NotSearched, AddedLater], "zeros",
         "Cells without an entry: unknown or zeros (cmtf-opt)";
 }
 
@@ -369,6 +397,15 @@ mod tests {
         };
         options.set("algorithm", "cmtf-opt").unwrap();
         assert_eq!(options.epochs, 40);
+    }
+
+    #[test]
+    fn examples_are_valid_and_differ_from_the_defaults() {
+        for info in OPTION_TABLE {
+            let mut options = Options::default();
+            options.set(info.name, info.example).unwrap();
+            assert_ne!(options, Options::default(), "{}", info.name);
+        }
     }
 
     #[test]

@@ -1,17 +1,12 @@
-//! The choice of the algorithm: the one place that names all definitions of algorithms.
+//! The choice of the algorithm. [`definition`] is the one place that names all definitions: a line for each row of the table
+//! of algorithms (`options/algorithms.rs`), without which it does not compile.
 
 use super::algorithm::{Algorithm, FitContext, InitialState};
 use super::algorithm_definition::{AlgorithmDefinition, AlgorithmPlan, ModelSize};
-use super::cmtf_opt::CmtfOpt;
 use super::fit_sizes::FitSizes;
 use super::memory_check::refuse_above_available_memory;
 use super::observer::Selection;
-use super::rowwise::{Als, Gibbs};
-use super::sals::Sals;
-use super::sgd::blocked::Blocked;
-use super::sgd::hogwild::{Naive, Opt};
 use super::support_check::{check_model, check_properties, kind_of};
-use super::tucker_als::TuckerAls;
 use crate::error::Result;
 use crate::kernel::CoreShape;
 use crate::model::Model;
@@ -22,14 +17,14 @@ use crate::simd::Level;
 /// Returns the definition of the algorithm that `options` name.
 fn definition(options: &Options) -> &'static dyn AlgorithmDefinition {
     match options.algorithm {
-        options::Algorithm::Blocked => &Blocked,
-        options::Algorithm::Opt => &Opt,
-        options::Algorithm::Naive => &Naive,
-        options::Algorithm::Als => &Als,
-        options::Algorithm::Gibbs => &Gibbs,
-        options::Algorithm::Sals => &Sals,
-        options::Algorithm::CmtfOpt => &CmtfOpt,
-        options::Algorithm::TuckerAls => &TuckerAls,
+        options::Algorithm::Blocked => &super::sgd::blocked::Blocked,
+        options::Algorithm::Opt => &super::sgd::hogwild::Opt,
+        options::Algorithm::Naive => &super::sgd::hogwild::Naive,
+        options::Algorithm::Als => &super::rowwise::Als,
+        options::Algorithm::Gibbs => &super::rowwise::Gibbs,
+        options::Algorithm::Sals => &super::sals::Sals,
+        options::Algorithm::CmtfOpt => &super::cmtf_opt::CmtfOpt,
+        options::Algorithm::TuckerAls => &super::tucker_als::TuckerAls,
     }
 }
 

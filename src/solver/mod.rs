@@ -5,9 +5,8 @@
 //!
 //! Open `fit.rs` first. It resolves the options (`hyperparameters`) and the starting values (`gibbs_init`), then runs the
 //! `driver`: one loop over epochs for every algorithm. `algorithm` and `algorithm_definition` are the interface that an
-//! algorithm implements, `algorithm_factory` chooses one: `sgd::blocked`, `sgd::hogwild`, `rowwise` (`als` and `gibbs`), `sals`,
-//! `cmtf_opt` or `tucker_als`. All of them work on `data`, a copy of the entries after `standardization`. `tune` searches for options with many fits; `fold_in` adds rows to
-//! a fitted model.
+//! algorithm implements in its own folder, `algorithm_factory` names the definitions of all and chooses one. They work on `data`, a copy
+//! of the entries after `standardization`. `tune` searches for options with many fits; `fold_in` adds rows to a fitted model.
 
 mod algorithm;
 mod algorithm_definition;

@@ -4,7 +4,7 @@ use super::algorithm::AlgorithmState;
 use super::input::FitInput;
 use crate::error::{Error, Result};
 use crate::model::{Checkpoint, Model};
-use crate::options::{OPTION_TABLE, OptionInfo, Options};
+use crate::options::{OPTION_TABLE, OptionInfo, OptionRole, Options};
 
 /// State of a fit between two epochs that a checkpoint keeps besides the model. The names in a checkpoint are those of
 /// [`Progress::fields`].
@@ -109,7 +109,11 @@ impl Progress {
         };
         let options: Vec<&str> = OPTION_TABLE.iter().map(|o| o.name).collect();
         let fields = Progress::new().fields().map(|(name, _)| name);
-        let later = [&OPTIONS_ADDED_LATER[..], &CHANGEABLE_OPTIONS].concat();
+        let may_lack = |o: &&OptionInfo| {
+            o.has_role(OptionRole::AddedLater) || o.has_role(OptionRole::Changeable)
+        };
+        let later = OPTION_TABLE.iter().filter(may_lack).map(|o| o.name);
+        let later: Vec<&str> = later.collect();
         let mut lacks = missing(&later, &options, &saved.options);
         lacks.extend(missing(&FIELDS_ADDED_LATER, &fields, &saved.state));
         let unknown_options = lines(&saved.options).filter(|(name, value)| {
@@ -179,28 +183,6 @@ enum Field<'a> {
     Flag(&'a mut bool),
 }
 
-/// Options that a resumed fit may change: none of them alters its course. (Another kernel only rounds differently.)
-const CHANGEABLE_OPTIONS: [&str; 7] = [
-    "samples",
-    "epochs",
-    "threads",
-    "pin",
-    "kernel",
-    "time_limit",
-    "checkpoint_every",
-];
-
-/// Options that checkpoints of earlier versions lack and whose defaults mean what those versions did. Later options that
-/// alter the course of a fit do not belong here.
-const OPTIONS_ADDED_LATER: [&str; 6] = [
-    "burn_in",
-    "valid_fraction",
-    "likelihood",
-    "subset_size",
-    "inner_epochs",
-    "unobserved",
-];
-
 /// Fields that checkpoints of earlier versions lack and whose defaults suit a fit that is resumed from them.
 const FIELDS_ADDED_LATER: [&str; 6] = [
     "pass_divergence",
@@ -250,7 +232,7 @@ pub(super) fn resumed_options(given: &Options, saved: &Options) -> Result<Option
             given.get(option.name).unwrap_or_default(),
             saved.get(option.name).unwrap_or_default(),
         );
-        if CHANGEABLE_OPTIONS.contains(&option.name) {
+        if option.has_role(OptionRole::Changeable) {
             options.set(option.name, &a)?;
         } else if a != b && a != "auto" && has_effect(option) {
             return Err(Error::argument(format!(

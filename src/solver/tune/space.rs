@@ -3,24 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
-use crate::options::{OPTION_TABLE, OptionKind, Options};
-
-/// Options that are the same for all trials: they define how a fit runs or is measured.
-const NOT_SEARCHED: [&str; 13] = [
-    "algorithm",
-    "unobserved",
-    "clip",
-    "tolerance",
-    "patience",
-    "valid_fraction",
-    "time_limit",
-    "eval_every",
-    "checkpoint_every",
-    "threads",
-    "pin",
-    "kernel",
-    "seed",
-];
+use crate::options::{OPTION_TABLE, OptionKind, OptionRole, Options};
 
 /// The values of an option. State files contain a checksum of the debug format, so names of variants must not change.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +91,9 @@ impl Space {
 
     /// Returns whether an option can have a range.
     pub fn searches(name: &str) -> bool {
-        !NOT_SEARCHED.contains(&name.replace('-', "_").as_str())
+        let key = name.replace('-', "_");
+        let option = OPTION_TABLE.iter().find(|o| o.name == key);
+        option.is_none_or(|o| !o.has_role(OptionRole::NotSearched))
     }
 
     /// Returns the value of an option that has only one.

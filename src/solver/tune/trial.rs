@@ -6,10 +6,7 @@ use super::super::observer::{Control, StopReason};
 use super::space::Space;
 use crate::error::Result;
 use crate::format::{CooView, write_atomically};
-use crate::options::{OPTION_TABLE, Options};
-
-/// Options that do not affect the model, which a saved file of options leaves to each fit.
-const NOT_SAVED: [&str; 4] = ["threads", "pin", "kernel", "time_limit"];
+use crate::options::{OPTION_TABLE, OptionInfo, OptionRole, Options};
 
 /// The options of a search besides those of its fits.
 pub struct TuneOptions<'a> {
@@ -76,7 +73,8 @@ pub struct Trial {
 impl Trial {
     /// Its options as lines `name=value`, without those that do not affect the model, such as `threads`.
     pub fn to_text(&self) -> String {
-        let saved = OPTION_TABLE.iter().filter(|o| !NOT_SAVED.contains(&o.name));
+        let is_saved = |o: &&OptionInfo| !o.has_role(OptionRole::NotSaved);
+        let saved = OPTION_TABLE.iter().filter(is_saved);
         saved
             .map(|o| {
                 format!(
