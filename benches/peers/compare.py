@@ -246,6 +246,7 @@ def main() -> None:
     if options.append:
         try:
             reproduction.load(options.append, options.data_name)
+            lock = reproduction.lock(options.append)
         except reproduction.NotResults as error:
             parser.error(str(error))
     try:
@@ -273,6 +274,8 @@ def main() -> None:
     if options.output:
         with open(options.output, "w", encoding="utf-8") as file:
             json.dump({"options": vars(options), "results": results}, file, indent=1)
+    if options.append:
+        lock.close()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """The results of `s3cmtf reproduce`: rows of other programs are added to results.json."""
 
+import fcntl
 import json
 import os
 import tempfile
-from typing import Any
+from typing import IO, Any
 
 FIGURE = "accuracy"
 FIGURES = (FIGURE, "sals", "iteration-time", "dimensionality", "entries", "cores", "gap")
@@ -49,6 +50,23 @@ def fault_of(measurement: Any) -> str | None:
     if measurement["figure"] not in FIGURES:
         return f"has the unknown figure {measurement['figure']}"
     return None
+
+
+def lock(path: str) -> IO[str]:
+    """Locks the folder of results.json as `s3cmtf reproduce` does, until the file that it returns is closed."""
+    name = os.path.join(os.path.dirname(os.path.abspath(path)), "results.lock")
+    try:
+        file = open(name, "a", encoding="utf-8")
+    except OSError as error:
+        raise NotResults(f"cannot write {name}: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise NotResults(f"another process writes to {path}; wait for it") from None
+    except OSError:
+        pass  # Some file systems have no locks.
+    return file
 
 
 def append(path: str, data_name: str, method: str, fields: Measurement) -> None:
