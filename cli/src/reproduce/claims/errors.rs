@@ -12,6 +12,8 @@ use super::{Claim, Evidence, PaperData, find, status};
 const MIN_ITERATIONS: usize = 10;
 /// Iterations within which the paper's methods overfit.
 const OVERFITTING_ITERATIONS: usize = 50;
+/// An error that rises by this part has not just fluctuated.
+const OVERFITTING_RISE: f64 = 0.005;
 /// Entries of the paper's tensors of Netflix and Yelp.
 const PAPER_ENTRIES: (f64, f64) = (1e8, 4e6);
 
@@ -217,7 +219,7 @@ fn overfitting(store: &Store, data: &str, method: &str) -> Evidence {
         "{data}: lowest error {:.4} after iteration {} of {}, {:.4} at the end",
         e.lowest, e.lowest_at, e.iterations, e.returned
     );
-    if e.lowest_at < e.iterations && e.lowest < e.returned {
+    if e.lowest_at < e.iterations && e.returned > (1.0 + OVERFITTING_RISE) * e.lowest {
         Evidence::new(text, true)
     } else if e.iterations < OVERFITTING_ITERATIONS {
         Evidence::open(&text, "the search or the time limit ended it before")
@@ -233,7 +235,7 @@ fn overfits_on_yelp(store: &Store) -> Claim {
     };
     Claim::new(
         "On Yelp, S3CMTF-opt has its lowest error after a few tens of iterations and overfits then",
-        "the error of S3CMTF-opt rises again within 50 iterations, on data with Yelp in its name",
+        "the error of S3CMTF-opt rises again by 0.5% within 50 iterations, on data with Yelp in its name",
         of_all_sets(store, evidence),
         "The search may choose fewer iterations, by held-out training entries, and then nothing shows",
     )
@@ -321,7 +323,7 @@ pub(super) fn of_sals(store: &Store) -> Vec<Claim> {
         ),
         Claim::new(
             "SALS-single overfits after a few decades of iterations",
-            "its error rises again within 50 iterations",
+            "its error rises again by 0.5% within 50 iterations",
             of_all_sets(store, |data| Some(overfitting(store, data, SALS))),
             "Overfitting depends on rank and penalty, which the search chooses by held-out training entries, with the number of iterations",
         ),
