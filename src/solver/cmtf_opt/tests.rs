@@ -268,13 +268,19 @@ fn an_epoch_lowers_the_loss_until_none_can() {
         // A later epoch changes nothing.
         let (_, is_lowest, next_bits) = run();
         assert!(is_lowest && next_bits == bits);
-        // Rounding of the parameters limits the gradient.
+        // Products in f32 hide changes of f below EPSILON f. A step of the gradient g lowers f by g^2 / (2 L), where the
+        // curvature L of a row is about the number of its entries.
+        let curvature = 60.0 / 6.0;
+        let hidden = (2.0 * curvature * f64::from(f32::EPSILON) * value).sqrt();
         let (_, gradient) = fixture.evaluate();
         let largest = gradient
             .blocks
             .concat()
             .iter()
             .fold(0.0f32, |x, y| x.max(y.abs()));
-        assert!(largest < 1e-3, "{largest} after {epochs} epochs");
+        assert!(
+            f64::from(largest) < hidden,
+            "{largest}, not below {hidden}, after {epochs} epochs"
+        );
     }
 }
