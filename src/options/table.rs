@@ -167,7 +167,7 @@ options! {
     rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL, [], "3",
         "Rank of each mode, or one for all; auto: by data size";
     epochs: u64, OptionKind::Integer(0, 1_000_000), "30", SINGLE_MODEL, [Changeable], "5",
-        "Maximum number of passes (not gibbs); cmtf-opt: 500 by default";
+        "Maximum number of passes (cmtf-opt: 500; not gibbs)";
     eta: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", SGD, [], "0.3",
         "Initial learning rate of SGD";
     schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square", SGD, [], "inverse",
