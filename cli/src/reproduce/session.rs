@@ -151,8 +151,8 @@ impl Session<'_> {
 
     /// Returns a command as one would type it, without the names of temporary folders.
     pub fn shell_command(&self, words: &[&str]) -> String {
-        let words: Vec<String> = words.iter().map(|w| shell_word(w)).collect();
-        self.without_folders(&words.join(" "))
+        let words = words.iter().map(|w| shell_word(&self.without_folders(w)));
+        words.collect::<Vec<String>>().join(" ")
     }
 
     /// Returns the measurement of a process that did not print its results.
