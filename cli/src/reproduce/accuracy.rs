@@ -117,8 +117,8 @@ fn tune_and_fit(
     fit.extend(kept.flatten().cloned());
     fit.extend(chosen.clone());
     if method.has_paper_preset {
-        if let Some(start) = set.start.as_ref().filter(|_| found.is_none()) {
-            fit.extend(["--config".into(), start.display().to_string()]);
+        if found.is_none() && set.start.is_some() {
+            fit.extend(["--rank", set.paper_rank()].map(String::from));
         }
         fit.extend(NO_CLIPPING.map(String::from));
     }
