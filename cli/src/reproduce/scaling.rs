@@ -227,7 +227,7 @@ fn generation_seconds(times: &[[f64; 2]], entries: u64) -> Option<f64> {
         }
         _ => last[1] / last[0].max(1.0),
     };
-    Some(last[1] + per_entry * more.max(0.0))
+    Some((last[1] + per_entry * more).max(0.0))
 }
 
 /// Returns why a size is left out for all methods: its data alone would take too long to generate.
@@ -349,6 +349,11 @@ mod tests {
         assert_eq!(
             generation_seconds(&[[100.0, 2.0], [1100.0, 3.0]], 11_100),
             Some(13.0)
+        );
+        // A smaller size takes less, which a second attempt at it needs to know.
+        assert_eq!(
+            generation_seconds(&[[100.0, 2.0], [1100.0, 3.0]], 600),
+            Some(2.5)
         );
     }
 }
