@@ -239,7 +239,7 @@ fn convert(session: &Session<'_>, folder: &Path) -> Result<(DataSet, Value, Vec<
             target.display().to_string(),
         ];
         let run = child::run(&arguments, f64::INFINITY, session.progress)?;
-        // In the folder of the data set, whose place is the user's.
+        // The recorded command names the file alone: it runs in the folder of the data set.
         let source = file.file_name().unwrap_or_default().to_string_lossy();
         let recorded = ["convert".into(), source.into_owned(), arguments[2].clone()];
         commands.push(session.command(&recorded));

@@ -158,7 +158,7 @@ impl Algorithm for CmtfOptSolver {
     }
 
     fn finish(&mut self, model: &mut Model, context: &FitContext<'_>) -> Result<()> {
-        // The final model may be that of another epoch.
+        // The driver may return the model of an earlier epoch, whose objective is not known.
         self.value = None;
         canonical_form(model, &context.options, context.pool.monitor())
     }

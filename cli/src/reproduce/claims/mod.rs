@@ -33,7 +33,7 @@ pub(super) enum Verdict {
     Undecided,
 }
 
-/// What one data set or method says of a claim.
+/// The measurement of one data set or method, and whether it supports the claim.
 struct Evidence {
     text: String,
     /// Whether it agrees; `None` if it decides nothing.

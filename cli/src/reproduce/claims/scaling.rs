@@ -12,7 +12,7 @@ const SLOPE_TOLERANCE: f64 = 0.1;
 const NEAR_LINEAR_TOLERANCE: f64 = 0.2;
 /// Speed-up per thread from which on it counts as linear.
 const LINEAR_EFFICIENCY: f64 = 0.9;
-/// A speed-up above this multiple of the number of threads shows that the time of one thread was disturbed.
+/// A speed-up above this multiple of the number of threads is not credible: other load slowed the fit with one thread.
 const MAX_EFFICIENCY: f64 = 1.1;
 /// Threads that a measured speed-up needs to have at least.
 const MIN_THREADS: u64 = 4;
