@@ -342,10 +342,19 @@ fn a_larger_budget_measures_what_was_left_out() {
         let found = results(&dir.join("out"));
         found.iter().filter(|m| m["status"] == status).count()
     };
-    reproduce(&dir, &["entries", "-o", "@out", "--budget", "0.01"]).ok();
+    let measure = |budget: f64| {
+        let budget = budget.to_string();
+        reproduce(&dir, &["entries", "-o", "@out", "--budget", &budget]).ok();
+    };
+    measure(0.01);
     let (measured, all) = (count("ok"), results(&dir.join("out")).len());
-    reproduce(&dir, &["entries", "-o", "@out", "--budget", "0.2"]).ok();
-    assert!(count("ok") > measured, "{measured}");
+    // How much time the next size needs depends on the machine and on what else it does.
+    let mut budget = 0.1;
+    while count("ok") == measured && budget < 20.0 {
+        measure(budget);
+        budget *= 2.0;
+    }
+    assert!(count("ok") > measured, "{measured} at {budget} minutes");
     // Replaced, not added.
     assert_eq!(results(&dir.join("out")).len(), all);
 }
