@@ -104,6 +104,7 @@ mod row_moments;
 mod row_partition;
 mod row_sizes;
 mod subset_rows;
+mod subset_sums;
 mod tensor_kernel;
 mod unfolded_row;
 mod vector_sums;

@@ -89,7 +89,6 @@ pub(super) struct AlgorithmState {
     pub blocked: BlockedState,
     /// Noise of `gibbs`.
     pub noise: NoiseModel,
-    pub cmtf_opt: CmtfOptState,
 }
 
 /// State of `blocked` between two epochs.
@@ -114,21 +113,6 @@ impl Default for BlockedState {
             last_pass_error: f64::INFINITY,
             last_pass_divergence: 0.0,
             curvature_interval: 0.0,
-        }
-    }
-}
-
-/// State of `cmtf-opt` between two epochs, beside its vectors.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct CmtfOptState {
-    /// The objective that no step lowered; infinite if there is none.
-    pub lowest: f64,
-}
-
-impl Default for CmtfOptState {
-    fn default() -> Self {
-        CmtfOptState {
-            lowest: f64::INFINITY,
         }
     }
 }

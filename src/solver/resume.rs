@@ -51,12 +51,8 @@ impl Progress {
     }
 
     /// Returns all fields under their names in a checkpoint.
-    fn fields(&mut self) -> [(&'static str, Field<'_>); 18] {
-        let AlgorithmState {
-            blocked,
-            noise,
-            cmtf_opt,
-        } = &mut self.algorithm;
+    fn fields(&mut self) -> [(&'static str, Field<'_>); 17] {
+        let AlgorithmState { blocked, noise } = &mut self.algorithm;
         [
             ("epoch", Field::Integer(&mut self.epoch)),
             ("attempts", Field::Integer(&mut self.attempts)),
@@ -80,7 +76,6 @@ impl Progress {
             ("noise_ratio", Field::Real(&mut noise.variance_ratio)),
             ("interval_ratio", Field::Real(&mut noise.interval_ratio)),
             ("biases_only", Field::Flag(&mut noise.has_biases_only)),
-            ("lowest_objective", Field::Real(&mut cmtf_opt.lowest)),
             ("data", Field::Integer(&mut self.data_fingerprint)),
         ]
     }
@@ -184,13 +179,12 @@ enum Field<'a> {
 }
 
 /// Fields that checkpoints of earlier versions lack and whose defaults suit a fit that is resumed from them.
-const FIELDS_ADDED_LATER: [&str; 6] = [
+const FIELDS_ADDED_LATER: [&str; 5] = [
     "pass_divergence",
     "curvature_interval",
     "noise_ratio",
     "interval_ratio",
     "biases_only",
-    "lowest_objective",
 ];
 
 /// Options that checkpoints of earlier versions have and this version does not. A fit is resumed only if each of their

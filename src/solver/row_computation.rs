@@ -11,6 +11,7 @@ use crate::kernel::ModeCsr;
 use crate::parallel::{ThreadPool, lock_ignoring_poison};
 use crate::progress::StopFlag;
 use crate::trace::{self, SpanKind};
+use crate::try_alloc::try_zeroed;
 
 /// A computation. Results are incomplete if a stop is requested.
 pub(super) trait RowComputation: Sync {
@@ -18,30 +19,53 @@ pub(super) trait RowComputation: Sync {
     type Element: Send;
     /// Buffers of one thread.
     type Scratch;
-    /// Sums over some entries of a row.
-    type Part: Send;
     /// What is added up over rows.
     type Total: Default + Send;
 
     fn scratch(&self) -> Result<Self::Scratch>;
 
-    /// Writes the result of a row, given all its entries.
+    /// Returns the number of sums over the entries of a row.
+    fn sum_count(&self) -> usize;
+
+    /// Adds entries of a row to its sums.
+    fn add_entries(
+        &self,
+        row: usize,
+        entries: Range<usize>,
+        sums: &mut [f64],
+        scratch: &mut Self::Scratch,
+        stop: &StopFlag,
+    ) -> Result<()>;
+
+    /// Writes the result of a row, given the sums over all its entries, which are not needed any more.
+    fn finish_row(
+        &self,
+        row: usize,
+        sums: &mut [f64],
+        scratch: &mut Self::Scratch,
+        to: &mut [Self::Element],
+        total: &mut Self::Total,
+    );
+
+    /// Writes the result of a row that one thread computes.
     fn compute_row(
         &self,
         row: usize,
         entries: Range<usize>,
-        scratch: &mut Self::Scratch,
+        buffers: &mut Buffers<Self::Scratch>,
         stop: &StopFlag,
         to: &mut [Self::Element],
         total: &mut Self::Total,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        sum_and_finish(self, row, entries, buffers, stop, to, total)
+    }
 
-    /// Writes the results of several rows, given all their entries.
-    fn compute_short_rows(
+    /// Writes the results of several rows.
+    fn compute_rows(
         &self,
         rows: Range<usize>,
         csr: &ModeCsr,
-        scratch: &mut Self::Scratch,
+        buffers: &mut Buffers<Self::Scratch>,
         stop: &StopFlag,
         to: &mut [Self::Element],
         total: &mut Self::Total,
@@ -51,29 +75,43 @@ pub(super) trait RowComputation: Sync {
             if stop.requested() {
                 break;
             }
-            self.compute_row(row, csr.row_entries(row), scratch, stop, to, total)?;
+            self.compute_row(row, csr.row_entries(row), buffers, stop, to, total)?;
         }
         Ok(())
     }
+}
 
-    /// Returns the sums over some entries of a row.
-    fn sum_part(
-        &self,
-        row: usize,
-        entries: Range<usize>,
-        scratch: &mut Self::Scratch,
-        stop: &StopFlag,
-    ) -> Result<Self::Part>;
+/// Buffers of one thread.
+pub(super) struct Buffers<S> {
+    /// The sums of a row.
+    pub sums: Vec<f64>,
+    pub scratch: S,
+}
 
-    /// Writes the result of a row, given the sums over its parts.
-    fn merge_parts(
-        &self,
-        row: usize,
-        parts: Vec<Self::Part>,
-        scratch: &mut Self::Scratch,
-        to: &mut [Self::Element],
-        total: &mut Self::Total,
-    );
+impl<S> Buffers<S> {
+    fn of<C: RowComputation<Scratch = S>>(computation: &C) -> Result<Buffers<S>> {
+        Ok(Buffers {
+            sums: try_zeroed(computation.sum_count(), "row elements")?,
+            scratch: computation.scratch()?,
+        })
+    }
+}
+
+/// Computes the sums of a row and writes its result.
+pub(super) fn sum_and_finish<C: RowComputation + ?Sized>(
+    computation: &C,
+    row: usize,
+    entries: Range<usize>,
+    buffers: &mut Buffers<C::Scratch>,
+    stop: &StopFlag,
+    to: &mut [C::Element],
+    total: &mut C::Total,
+) -> Result<()> {
+    let Buffers { sums, scratch } = buffers;
+    sums.fill(0.0);
+    computation.add_entries(row, entries, sums, scratch, stop)?;
+    computation.finish_row(row, sums, scratch, to, total);
+    Ok(())
 }
 
 /// Computes the results of all rows, `width` elements each. Returns the totals of groups of rows, in order.
@@ -88,46 +126,46 @@ pub(super) fn compute_rows<C: RowComputation>(
     let _span = trace::span(SpanKind::Rows);
     let stop = pool.stop();
     let slots = tasks.row_slots(results, width);
-    let run_task = |scratch: &mut C::Scratch, t: usize| match &tasks.tasks[t] {
+    let run_task = |buffers: &mut Buffers<C::Scratch>, t: usize| match &tasks.tasks[t] {
         RowTask::Rows(rows) => {
             let mut total = C::Total::default();
             let mut slot = lock_ignoring_poison(&slots[t]);
             let (rows, to) = (rows.clone(), &mut slot[..]);
-            computation.compute_short_rows(rows, csr, scratch, stop, to, &mut total)?;
+            computation.compute_rows(rows, csr, buffers, stop, to, &mut total)?;
             Ok(TaskResult::Rows(total))
         }
         RowTask::PartOfRow {
             position, entries, ..
         } => {
-            let part = computation.sum_part(*position, entries.clone(), scratch, stop)?;
-            Ok(TaskResult::PartOfRow(*position, part))
+            let mut sums = try_zeroed(computation.sum_count(), "row elements")?;
+            let (row, entries) = (*position, entries.clone());
+            computation.add_entries(row, entries, &mut sums, &mut buffers.scratch, stop)?;
+            Ok(TaskResult::PartOfRow(row, sums))
         }
     };
-    let scratch = || computation.scratch();
     let mut of_tasks = pool
-        .try_map(tasks.tasks.len(), scratch, run_task)?
+        .try_map(tasks.tasks.len(), || Buffers::of(computation), run_task)?
         .into_iter()
         .peekable();
     drop(slots);
-    let mut scratch = scratch()?;
+    let mut scratch = computation.scratch()?;
     let mut totals = Vec::new();
     while let Some(result) = of_tasks.next() {
-        let (row, first) = match result {
+        let (row, mut sums) = match result {
             TaskResult::Rows(total) => {
                 totals.push(total);
                 continue;
             }
-            TaskResult::PartOfRow(row, part) => (row, part),
+            TaskResult::PartOfRow(row, sums) => (row, sums),
         };
         // The parts of a row follow each other.
-        let mut parts = vec![first];
         let is_of_row = |r: &TaskResult<C>| matches!(r, TaskResult::PartOfRow(of, _) if *of == row);
         while let Some(TaskResult::PartOfRow(_, part)) = of_tasks.next_if(is_of_row) {
-            parts.push(part);
+            sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
         }
         let to = &mut results[row * width..(row + 1) * width];
         let mut total = C::Total::default();
-        computation.merge_parts(row, parts, &mut scratch, to, &mut total);
+        computation.finish_row(row, &mut sums, &mut scratch, to, &mut total);
         totals.push(total);
     }
     Ok(totals)
@@ -138,5 +176,5 @@ enum TaskResult<C: RowComputation> {
     /// The total of several rows.
     Rows(C::Total),
     /// A row, and the sums over some of its entries.
-    PartOfRow(usize, C::Part),
+    PartOfRow(usize, Vec<f64>),
 }

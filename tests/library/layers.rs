@@ -140,6 +140,48 @@ fn unsafe_code_is_only_in_the_listed_files() {
     }
 }
 
+/// Algorithms with a folder of their own in `src/solver`, and their names in the table of algorithms.
+const ALGORITHM_FOLDERS: [(&str, &str); 3] = [
+    ("cmtf_opt", "CmtfOpt"),
+    ("sals", "Sals"),
+    ("tucker_als", "TuckerAls"),
+];
+
+#[test]
+fn an_algorithm_is_named_only_in_its_folder_and_where_it_is_registered() {
+    // One line each, and the rows of the algorithm's own options.
+    let registration = [
+        ("options/algorithms.rs", 1),
+        ("solver/algorithm_factory.rs", 1),
+        ("solver/mod.rs", 1),
+        ("options/table.rs", usize::MAX),
+    ];
+    let sources = rust_sources("src");
+    for (folder, variant) in ALGORITHM_FOLDERS {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let names = |line: &&str| {
+            let mut words = line.split(|c| !is_word(c));
+            words.any(|word| [folder, variant].contains(&word))
+        };
+        let mut places = 0;
+        for (name, text) in &sources {
+            if name.starts_with(&format!("solver/{folder}/")) {
+                continue;
+            }
+            let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+            let lines = code.lines().filter(|l| !l.trim_start().starts_with("//"));
+            let count = lines.filter(names).count();
+            let limit = registration.iter().find(|(place, _)| place == name);
+            assert!(
+                count <= limit.map_or(0, |(_, limit)| *limit),
+                "{name} names {folder} in {count} lines"
+            );
+            places += usize::from(count > 0);
+        }
+        assert!(places >= 3, "{folder} is named in {places} files only");
+    }
+}
+
 /// A path in a `use` declaration: its segments, with `crate`, `super` and `self` resolved.
 type UsePath = Vec<String>;
 

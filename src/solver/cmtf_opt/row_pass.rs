@@ -57,16 +57,8 @@ pub(super) struct PassSums {
 /// Buffers of one thread.
 pub(super) struct RowScratch {
     partials: PartialsScratch,
-    /// The sum of w e d over the entries of a row, padded.
-    sums: Vec<f64>,
     /// The gradient of a row.
     gradient: Vec<f64>,
-}
-
-/// The sums of the entries of part of a row.
-pub(super) struct PartOfRow {
-    sums: Vec<f64>,
-    squares: f64,
 }
 
 impl RowPass<'_> {
@@ -85,46 +77,67 @@ impl RowPass<'_> {
         let width = padded_len(self.partials.rank);
         &self.rows[row * width..(row + 1) * width]
     }
+}
 
-    /// Computes the sums over `entries` of a row. They are incomplete if a stop is requested.
-    fn sum_entries(
+impl RowComputation for RowPass<'_> {
+    type Element = f32;
+    type Scratch = RowScratch;
+    type Total = PassSums;
+
+    fn scratch(&self) -> Result<RowScratch> {
+        let width = padded_len(self.partials.rank);
+        Ok(RowScratch {
+            partials: PartialsScratch::default(),
+            gradient: try_zeroed(width, "row elements")?,
+        })
+    }
+
+    /// The sum of w e d, padded, and that of the squared errors.
+    fn sum_count(&self) -> usize {
+        padded_len(self.partials.rank) + 1
+    }
+
+    fn add_entries(
         &self,
         row: usize,
         entries: Range<usize>,
+        sums: &mut [f64],
         scratch: &mut RowScratch,
         stop: &StopFlag,
-    ) -> Result<f64> {
-        let RowScratch { partials, sums, .. } = scratch;
-        sums.fill(0.0);
-        let csr = &self.entries.csr;
+    ) -> Result<()> {
+        let (csr, partials) = (&self.entries.csr, &mut scratch.partials);
+        let (squares, sums) = sums.split_last_mut().expect("there is at least one sum");
         if self.all_cells.is_some() {
-            self.partials
-                .add_value_products(csr, entries, partials, sums, stop)?;
-            return Ok(0.0);
+            return self
+                .partials
+                .add_value_products(csr, entries, partials, sums, stop);
         }
         let biased_row = BiasedRow {
             row: self.row(row),
             bias: self.biases.get(row).copied().unwrap_or(0.0),
         };
-        self.partials
-            .add_residual_products(csr, entries, biased_row, partials, sums, stop)
+        *squares += self
+            .partials
+            .add_residual_products(csr, entries, biased_row, partials, sums, stop)?;
+        Ok(())
     }
 
-    /// Writes the gradient by a row, given the sums over its entries, and adds the row's part of the objective.
+    /// Writes the gradient by a row and adds the row's part of the objective.
     fn finish_row(
         &self,
         row: usize,
-        squares: f64,
+        sums: &mut [f64],
         scratch: &mut RowScratch,
         to: &mut [f32],
         total: &mut PassSums,
     ) {
-        let RowScratch { sums, gradient, .. } = scratch;
+        let gradient = &mut scratch.gradient;
+        let (squares, sums) = sums.split_last().expect("there is at least one sum");
         let (rank, u) = (self.partials.rank, self.row(row));
-        let elements = gradient.iter_mut().zip(&*sums);
+        let elements = gradient.iter_mut().zip(sums);
         elements.for_each(|(g, sum)| *g = -self.weight * sum);
         total.entries += match &self.all_cells {
-            None => squares,
+            None => *squares,
             Some(all_cells) => {
                 all_cells.add_gradient(row, &u[..rank], self.weight, gradient);
                 let products = sums.iter().zip(u).map(|(sum, &u)| sum * f64::from(u));
@@ -149,68 +162,6 @@ impl RowPass<'_> {
         }
         let elements = to.iter_mut().zip(&*gradient);
         elements.for_each(|(to, &g)| *to = g as f32);
-    }
-}
-
-impl RowComputation for RowPass<'_> {
-    type Element = f32;
-    type Scratch = RowScratch;
-    type Part = PartOfRow;
-    type Total = PassSums;
-
-    fn scratch(&self) -> Result<RowScratch> {
-        let width = padded_len(self.partials.rank);
-        Ok(RowScratch {
-            partials: PartialsScratch::default(),
-            sums: try_zeroed(width, "row elements")?,
-            gradient: try_zeroed(width, "row elements")?,
-        })
-    }
-
-    fn compute_row(
-        &self,
-        row: usize,
-        entries: Range<usize>,
-        scratch: &mut RowScratch,
-        stop: &StopFlag,
-        to: &mut [f32],
-        total: &mut PassSums,
-    ) -> Result<()> {
-        let squares = self.sum_entries(row, entries, scratch, stop)?;
-        self.finish_row(row, squares, scratch, to, total);
-        Ok(())
-    }
-
-    fn sum_part(
-        &self,
-        row: usize,
-        entries: Range<usize>,
-        scratch: &mut RowScratch,
-        stop: &StopFlag,
-    ) -> Result<PartOfRow> {
-        let squares = self.sum_entries(row, entries, scratch, stop)?;
-        Ok(PartOfRow {
-            sums: scratch.sums.clone(),
-            squares,
-        })
-    }
-
-    fn merge_parts(
-        &self,
-        row: usize,
-        parts: Vec<PartOfRow>,
-        scratch: &mut RowScratch,
-        to: &mut [f32],
-        total: &mut PassSums,
-    ) {
-        scratch.sums.fill(0.0);
-        let mut squares = 0.0;
-        for part in parts {
-            let elements = scratch.sums.iter_mut().zip(part.sums);
-            elements.for_each(|(sum, x)| *sum += x);
-            squares += part.squares;
-        }
-        self.finish_row(row, squares, scratch, to, total);
     }
 }
 

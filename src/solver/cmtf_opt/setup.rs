@@ -69,7 +69,7 @@ impl CmtfOptSolver {
             gradient: zeros()?,
             trial_gradient: zeros()?,
             value: None,
-            state: initial.algorithm.cmtf_opt,
+            lowest: None,
             has_converged: false,
         })
     }

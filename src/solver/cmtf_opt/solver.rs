@@ -9,8 +9,7 @@ use super::parameter_vector::{ParameterVector, inner_product, set_parameters};
 use crate::error::Result;
 use crate::model::Model;
 use crate::solver::algorithm::{
-    Algorithm, AlgorithmState, CmtfOptState, EpochRequest, FitContext, TrainingError,
-    canonical_form, default_training_error,
+    Algorithm, EpochRequest, FitContext, TrainingError, canonical_form, default_training_error,
 };
 use crate::solver::loss::{self, SquaredErrors};
 
@@ -34,7 +33,8 @@ pub(in crate::solver) struct CmtfOptSolver {
     pub(super) trial_gradient: ParameterVector,
     /// The objective after the last epoch; `None` if it is not known.
     pub(super) value: Option<Value>,
-    pub(super) state: CmtfOptState,
+    /// The objective that no step lowered.
+    pub(super) lowest: Option<f64>,
     pub(super) has_converged: bool,
 }
 
@@ -64,7 +64,7 @@ impl Algorithm for CmtfOptSolver {
                 .evaluate(model, biases, &mut self.gradient, pool)?,
         };
         self.value = Some(value);
-        if self.state.lowest == value.total {
+        if self.lowest == Some(value.total) {
             self.has_converged = true;
             return Ok(value.tensor);
         }
@@ -83,17 +83,10 @@ impl Algorithm for CmtfOptSolver {
             self.history.clear();
         }
         set_parameters(model, &self.start, 0.0, &self.direction, pool)?;
-        self.state.lowest = value.total;
+        self.lowest = Some(value.total);
         // New biases may make further steps possible.
         self.has_converged = biases.is_empty();
         Ok(value.tensor)
-    }
-
-    fn state(&self) -> AlgorithmState {
-        AlgorithmState {
-            cmtf_opt: self.state,
-            ..AlgorithmState::default()
-        }
     }
 
     fn vectors(&self, epoch: u64) -> Vec<Vec<&[f32]>> {

@@ -167,13 +167,6 @@ struct RowEquations<'a> {
     prior: &'a RowPrior,
 }
 
-/// Buffers of one thread.
-struct RowScratch {
-    partials: PartialsScratch,
-    /// The sum of x d over the entries of a row, padded.
-    sums: Vec<f64>,
-}
-
 impl RowEquations<'_> {
     /// Adds the entries of the matrices to both sides of the equations of a row, and returns whether the left side changed.
     fn add_matrix_entries(&self, row: usize, precision: &mut [f64], rhs: &mut [f64]) -> bool {
@@ -223,72 +216,43 @@ impl RowEquations<'_> {
             .zip(solution)
             .for_each(|(to, x)| *to = x as f32);
     }
-
-    /// Computes the sum of x d over tensor entries of a row.
-    fn sum_entries(
-        &self,
-        entries: Range<usize>,
-        scratch: &mut RowScratch,
-        stop: &StopFlag,
-    ) -> Result<()> {
-        let RowScratch { partials, sums } = scratch;
-        sums.fill(0.0);
-        let csr: &ModeCsr = &self.entries.tensor;
-        self.partials
-            .add_value_products(csr, entries, partials, sums, stop)
-    }
 }
 
 impl RowComputation for RowEquations<'_> {
     type Element = f32;
-    type Scratch = RowScratch;
-    type Part = Vec<f64>;
+    type Scratch = PartialsScratch;
     type Total = ();
 
-    fn scratch(&self) -> Result<RowScratch> {
-        Ok(RowScratch {
-            partials: PartialsScratch::default(),
-            sums: try_zeroed(padded_len(self.partials.rank), "row elements")?,
-        })
+    fn scratch(&self) -> Result<PartialsScratch> {
+        Ok(PartialsScratch::default())
     }
 
-    fn compute_row(
-        &self,
-        row: usize,
-        entries: Range<usize>,
-        scratch: &mut RowScratch,
-        stop: &StopFlag,
-        to: &mut [f32],
-        (): &mut (),
-    ) -> Result<()> {
-        self.sum_entries(entries, scratch, stop)?;
-        self.solve(row, &scratch.sums, to);
-        Ok(())
+    /// The sum of x d, padded.
+    fn sum_count(&self) -> usize {
+        padded_len(self.partials.rank)
     }
 
-    fn sum_part(
+    fn add_entries(
         &self,
         _: usize,
         entries: Range<usize>,
-        scratch: &mut RowScratch,
+        sums: &mut [f64],
+        scratch: &mut PartialsScratch,
         stop: &StopFlag,
-    ) -> Result<Vec<f64>> {
-        self.sum_entries(entries, scratch, stop)?;
-        Ok(scratch.sums.clone())
+    ) -> Result<()> {
+        let csr: &ModeCsr = &self.entries.tensor;
+        self.partials
+            .add_value_products(csr, entries, scratch, sums, stop)
     }
 
-    fn merge_parts(
+    fn finish_row(
         &self,
         row: usize,
-        parts: Vec<Vec<f64>>,
-        _: &mut RowScratch,
+        sums: &mut [f64],
+        _: &mut PartialsScratch,
         to: &mut [f32],
         (): &mut (),
     ) {
-        let mut sums = vec![0.0; padded_len(to.len())];
-        for part in parts {
-            add_scaled(&mut sums, 1.0, &part);
-        }
-        self.solve(row, &sums, to);
+        self.solve(row, sums, to);
     }
 }

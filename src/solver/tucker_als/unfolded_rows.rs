@@ -9,7 +9,7 @@ use crate::kernel::{DENSE_LANES, OtherMode, UnfoldedRowScratch, add_unfolded_row
 use crate::model::Model;
 use crate::progress::StopFlag;
 use crate::simd::Level;
-use crate::solver::row_computation::{RowComputation, compute_rows};
+use crate::solver::row_computation::{Buffers, RowComputation, compute_rows};
 use crate::try_alloc::try_zeroed;
 
 pub(super) type Array = [f64; DENSE_LANES];
@@ -87,7 +87,7 @@ impl<'a> UnfoldedRows<'a> {
     }
 
     /// Adds entries, all of one row, to the row of W.
-    fn add_entries(
+    fn add_to_row(
         &self,
         entries: Range<usize>,
         scratch: &mut UnfoldedRowScratch,
@@ -179,7 +179,7 @@ impl<'a> UnfoldedRows<'a> {
             for (&row, to) in rows.iter().zip(block.chunks_exact_mut(arrays)) {
                 let to = &mut to.as_flattened_mut()[..self.width];
                 to.fill(0.0);
-                self.add_entries(csr.row_entries(row), row_scratch, stop, to);
+                self.add_to_row(csr.row_entries(row), row_scratch, stop, to);
             }
             visit(rows, &block[..rows.len() * arrays], buffer);
         }
@@ -190,52 +190,53 @@ impl<'a> UnfoldedRows<'a> {
 impl RowComputation for UnfoldedRows<'_> {
     type Element = Array;
     type Scratch = UnfoldedRowScratch;
-    type Part = Vec<f64>;
     type Total = ();
 
     fn scratch(&self) -> Result<UnfoldedRowScratch> {
         UnfoldedRowScratch::new(&self.others)
     }
 
-    fn compute_row(
+    /// The elements of the row of W.
+    fn sum_count(&self) -> usize {
+        self.width
+    }
+
+    fn add_entries(
         &self,
         _: usize,
         entries: Range<usize>,
+        sums: &mut [f64],
         scratch: &mut UnfoldedRowScratch,
         stop: &StopFlag,
-        to: &mut [Array],
-        (): &mut (),
     ) -> Result<()> {
-        let to = &mut to.as_flattened_mut()[..self.width];
-        self.add_entries(entries, scratch, stop, to);
+        self.add_to_row(entries, scratch, stop, sums);
         Ok(())
     }
 
-    fn sum_part(
+    fn finish_row(
         &self,
         _: usize,
-        entries: Range<usize>,
-        scratch: &mut UnfoldedRowScratch,
-        stop: &StopFlag,
-    ) -> Result<Vec<f64>> {
-        let mut part: Vec<f64> = try_zeroed(self.width, "row elements")?;
-        let to = &mut part[..];
-        self.add_entries(entries, scratch, stop, to);
-        Ok(part)
-    }
-
-    fn merge_parts(
-        &self,
-        _: usize,
-        parts: Vec<Vec<f64>>,
+        sums: &mut [f64],
         _: &mut UnfoldedRowScratch,
         to: &mut [Array],
         (): &mut (),
     ) {
-        let to = to.as_flattened_mut();
-        for part in parts {
-            to.iter_mut().zip(part).for_each(|(to, x)| *to += x);
-        }
+        to.as_flattened_mut()[..self.width].copy_from_slice(sums);
+    }
+
+    fn compute_row(
+        &self,
+        _: usize,
+        entries: Range<usize>,
+        buffers: &mut Buffers<UnfoldedRowScratch>,
+        stop: &StopFlag,
+        to: &mut [Array],
+        (): &mut (),
+    ) -> Result<()> {
+        // The result is the sums.
+        let to = &mut to.as_flattened_mut()[..self.width];
+        self.add_to_row(entries, &mut buffers.scratch, stop, to);
+        Ok(())
     }
 }
 
