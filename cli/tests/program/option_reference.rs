@@ -36,7 +36,8 @@ const INTRODUCTION: &str = "\
 - The column \"algorithms\" lists those that use an option. The others refuse it or ignore it; a fit warns of options that were
   given and ignored. \"SGD\" stands for `blocked`, `opt` and `naive`.
 - `naive` always updates with scalar code; there `kernel` applies to the Gibbs chain that initializes the factors.
-- With `tune` an option may be a list or a range to search: `--rank 8,16,32`, `--eta 0.005..0.1`.
+- With `tune` an option may be a list or a range to search: `--rank 8,16,32`, `--eta 0.005..0.1`. A range of an option that the
+  algorithm does not use is refused.
 
 [Model and algorithms](model.md) explains the terms.
 

@@ -116,6 +116,10 @@ fn invalid_tune_arguments_are_rejected() {
         (&["-o", "@x", "--checkpoint", "@x"], "cannot be both"),
         (&["-o", "@no/such/x"], "folder does not exist"),
         (&["-o", "@x", "--lambda-m", "-1..1"], "must be"),
+        (
+            &["-o", "@x", "--algorithm", "als", "--eta", "0.1,0.2"],
+            "als does not use eta",
+        ),
         (&["-o", "@x", "--config", "@matrix1.coo"], "cannot read"),
     ] {
         run_command(tune(&dir, extra)).failed(if words == "cannot read" { 1 } else { 2 }, &[words]);

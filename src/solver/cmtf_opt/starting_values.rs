@@ -51,25 +51,27 @@ pub(super) fn scale_random_values(
     model.update_mean_rows_with(pool)
 }
 
-/// Makes the core 1 without a change of predictions: every mode takes the same share of an element, and the first its sign.
+/// Makes the core 1 without a change of the tensor's predictions: the modes without matrices take equal shares of an element, the
+/// first of them its sign, so that predictions of the matrices do not change either. If every mode has a matrix, the first mode
+/// takes the element.
 pub(super) fn distribute_core(model: &mut Model, pool: &ThreadPool<'_>) -> Result<()> {
     let (rank, order) = (model.shape.ranks()[0], model.order());
-    let mut scales = vec![vec![1.0; rank]; order];
+    let is_coupled = |n: &usize| model.matrices.iter().any(|matrix| matrix.mode == *n);
+    let mut modes: Vec<usize> = (0..order).filter(|n| !is_coupled(n)).collect();
+    if modes.is_empty() {
+        modes.push(0);
+    }
+    let mut scales = vec![vec![1.0; rank]; order + model.matrices.len()];
     for (j, g) in model.core[..rank].iter_mut().enumerate() {
         let g = f64::from(std::mem::replace(g, 1.0));
         if g == 0.0 {
             // A component that is 0 in one mode only can still grow.
-            scales[0][j] = 0.0;
+            scales[modes[0]][j] = 0.0;
             continue;
         }
-        let share = g.abs().powf(1.0 / order as f64);
-        scales.iter_mut().for_each(|mode| mode[j] = share);
-        scales[0][j] *= g.signum();
-    }
-    // Matrices keep their predictions. The root of a float is so large that no quotient overflows.
-    let inverse = |x: &f64| if *x == 0.0 { 1.0 } else { 1.0 / x };
-    for matrix in &model.matrices {
-        scales.push(scales[matrix.mode].iter().map(inverse).collect());
+        let share = g.abs().powf(1.0 / modes.len() as f64);
+        modes.iter().for_each(|&n| scales[n][j] = share);
+        scales[modes[0]][j] *= g.signum();
     }
     scale_columns(model, &scales, pool)?;
     model.update_mean_rows_with(pool)

@@ -39,7 +39,7 @@ use super::hyperparameters::resolve_options;
 use super::observer::StopReason;
 use crate::error::{Error, Result};
 use crate::model::check_target;
-use crate::options::Options;
+use crate::options::{OPTION_TABLE, OptionInfo, Options};
 use crate::problem::Problem;
 use crate::progress::Monitor;
 use crate::sort::stable_sort_by;
@@ -125,6 +125,15 @@ fn check(problem: &Problem<'_>, options: &Options, search_options: &TuneOptions<
     check_matrix_weights(problem, options)?;
     check_support(problem, options)?;
     let refuse = |why: String| Err(Error::argument(why));
+    let algorithm = options.algorithm;
+    let is_unused =
+        |o: &&OptionInfo| !o.is_used_by(algorithm) && search_options.space.varies(o.name);
+    if let Some(option) = OPTION_TABLE.iter().find(is_unused) {
+        let (name, algorithm) = (option.name, algorithm.name());
+        return refuse(format!(
+            "{name} has a range, but {algorithm} does not use {name}: trials would differ in nothing; leave the range out"
+        ));
+    }
     let TuneOptions {
         trials,
         rungs,

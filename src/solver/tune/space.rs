@@ -96,6 +96,11 @@ impl Space {
         option.is_none_or(|o| !o.has_role(OptionRole::NotSearched))
     }
 
+    /// Returns whether an option has a range of more than one value.
+    pub(super) fn varies(&self, name: &str) -> bool {
+        self.ranges.contains_key(name) && self.fixed(name).is_none()
+    }
+
     /// Returns the value of an option that has only one.
     pub(super) fn fixed(&self, name: &str) -> Option<&str> {
         match self.ranges.get(name)? {
