@@ -21,14 +21,14 @@
 //! where d is the elementwise product of the other modes' rows, lambda_i the penalty of the row and t its prior mean: a sparse
 //! MTTKRP over entries grouped by row, one thread per row. One epoch is one iteration of L-BFGS: a direction from the gradient
 //! and the last changes, and a line search that satisfies the strong Wolfe conditions, with one evaluation of f and its
-//! gradient per trial. If no step lowers f, the epoch leaves the model as it is, and the
-//! fit has converged. Inner products, sums and the line search are
-//! in `f64`; they are independent of the thread count. Checkpoints have the history, so that a resumed fit takes the same course.
+//! gradient per trial. If no step lowers f, the epoch leaves the model as it is, and the fit has converged. Inner products, sums
+//! and the line search are in `f64`; they are independent of the thread count. Checkpoints have the history, so that a resumed
+//! fit takes the same course.
 //!
-//! Open `solver` first: it runs an epoch. `definition` is what the driver knows before the solver is created, `setup`
-//! prepares the solver and refuses what the method does not have, `starting_values` scales its parameters, `objective` computes f and its gradient with one `row_pass`
-//! per mode and matrix, `parameter_vector` holds vectors of the parameters' shape, `lbfgs` the history and the direction,
-//! `line_search` is the search along it.
+//! Open `solver` first: it runs an epoch. `definition` is what the driver knows before the solver is created, `setup` prepares
+//! the solver and refuses what the method does not have, `starting_values` scales its parameters, `objective` computes f and its
+//! gradient with one `row_pass` per mode and matrix, `parameter_vector` holds vectors of the parameters' shape, `lbfgs` the
+//! history and the direction, `line_search` is the search along it.
 
 mod definition;
 mod grouped_entries;
