@@ -277,6 +277,12 @@ fn convert(session: &Session<'_>, folder: &Path) -> Result<(DataSet, Value, Vec<
             ),
         ));
     }
+    if of_test == of_train {
+        return Err(Error::file(
+            test_file.display().to_string(),
+            "has the entries of the training tensor; test entries are others, such as a fifth of all",
+        ));
+    }
     let mut identity = json!({"train": of_train, "test": of_test});
     let modes = mode_names(folder)?;
     let mut matrices = Vec::new();

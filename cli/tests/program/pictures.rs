@@ -23,7 +23,7 @@ fn pictures_match_the_recorded_results() {
 /// `reproduce report` makes the recorded pages and charts from their results.json.
 #[test]
 fn pages_of_the_reproduction_match_their_results() {
-    for folder in ["sixteen-cores", "two-cores", "two-cores-all"] {
+    for folder in ["sixteen-cores", "two-cores"] {
         let recorded = workspace_root()
             .join("docs/notes/reproduction")
             .join(folder);

@@ -381,13 +381,15 @@ fn bad_data_sets_are_refused() {
     .unwrap();
     refused(&["2 files tensor.test.FORMAT"]);
     fs::remove_file(dir.join("sets/tiny/tensor.test.tns")).unwrap();
-    fs::remove_file(dir.join("sets/tiny/tensor.test.coo")).unwrap();
-    fs::copy(&matrix, dir.join("sets/tiny/tensor.test.coo")).unwrap();
-    refused(&["tensor.test.coo", "has 2 modes, the training tensor has 3"]);
-    fs::remove_file(dir.join("sets/tiny/tensor.test.coo")).unwrap();
-    // Data that no method takes is not measured method by method.
     let tensor = dir.join("sets/tiny/tensor.train.coo");
-    fs::copy(&tensor, dir.join("sets/tiny/tensor.test.coo")).unwrap();
+    let test = dir.join("sets/tiny/tensor.test.coo");
+    let test_entries = fs::read(&test).unwrap();
+    fs::copy(&matrix, &test).unwrap();
+    refused(&["tensor.test.coo", "has 2 modes, the training tensor has 3"]);
+    fs::copy(&tensor, &test).unwrap();
+    refused(&["tensor.test.coo", "has the entries of the training tensor"]);
+    fs::write(&test, test_entries).unwrap();
+    // Data that no method takes is not measured method by method.
     fs::copy(&tensor, dir.join("sets/tiny/1_cube.coo")).unwrap();
     refused(&["sets/tiny", "1_cube.coo"]);
     fs::remove_file(dir.join("sets/tiny/1_cube.coo")).unwrap();
