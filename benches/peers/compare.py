@@ -9,7 +9,6 @@ import itertools
 import json
 import multiprocessing
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -204,10 +203,8 @@ def print_row(result: Result) -> None:
 
 def measurement(name: str, result: Result, options: argparse.Namespace) -> reproduction.Measurement:
     """Returns what results.json has about another program."""
-    command = ["python3", "benches/peers/compare.py", "--train", options.train, "--test", options.test,
-               *itertools.chain(*(("--matrix", m) for m in options.matrix)), "--programs", name,
-               "--threads", str(options.threads), "--seed", str(options.seed), "--limit", f"{options.limit:g}"]
-    fields = {"status": result["status"], "version": result["version"], "command": shlex.join(command),
+    command = reproduction.recorded_command(name, options)
+    fields = {"status": result["status"], "version": result["version"], "command": command,
               "limit_seconds": options.limit, "threads": options.threads}
     if result["status"] != reproduction.OK:
         return fields | {"message": result["message"]}

@@ -1,8 +1,11 @@
 """The results of `s3cmtf reproduce`: rows of other programs are added to results.json."""
 
+import argparse
 import fcntl
+import itertools
 import json
 import os
+import shlex
 import tempfile
 from typing import IO, Any
 
@@ -80,6 +83,22 @@ def append(path: str, data_name: str, method: str, fields: Measurement) -> None:
         write_atomically(path, json.dumps(results, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     except OSError as error:
         raise NotResults(f"cannot write {path}: {error.strerror}") from None
+
+
+def recorded_command(name: str, options: argparse.Namespace) -> str:
+    """Returns the command that runs a program on a data set. Files are in a folder with the name of the data set, as in the commands
+    of `s3cmtf reproduce`, so that results have no paths of the machine."""
+    def relative(path: str) -> str:
+        return f"{options.data_name}/{os.path.basename(path)}"
+
+    def matrix(argument: str) -> str:
+        mode, _, path = argument.partition(":")
+        return f"{mode}:{relative(path)}"
+
+    return shlex.join([
+        "python3", "benches/peers/compare.py", "--train", relative(options.train), "--test", relative(options.test),
+        *itertools.chain(*(("--matrix", matrix(m)) for m in options.matrix)), "--programs", name,
+        "--threads", str(options.threads), "--seed", str(options.seed), "--limit", f"{options.limit:g}"])
 
 
 def write_atomically(path: str, text: str) -> None:

@@ -1,11 +1,11 @@
-//! The normal equations of a row with a narrow block of columns, and their solution.
+//! The normal equations of one row for a block of up to 8 columns, and their solution.
 //!
 //! The equations are those of [`subset_rows`](super::subset_rows). Sums are in `f32` over the entries that a row has in a chunk,
 //! and in `f64` beyond. Equations are solved in `f64`.
 //!
 //! 1. One column has vectors of entries: sum w d^2 and sum w d r are inner products of consecutive numbers.
 //! 2. Several columns have vectors of columns, with several sums side by side if they are short.
-//! 3. A row with a single entry has the solution t + d w (r - d . t) / (lambda + w d . d), without a factorization.
+//! 3. For a row with a single entry the solution has the closed form t + d w (r - d . t) / (lambda + w d . d).
 #![allow(unsafe_code)]
 
 use crate::simd::{F32x16, LANES};

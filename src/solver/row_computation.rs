@@ -37,7 +37,7 @@ pub(super) trait RowComputation: Sync {
         stop: &StopFlag,
     ) -> Result<()>;
 
-    /// Writes the result of a row, given the sums over all its entries, which are not needed any more.
+    /// Writes the result of a row from the sums over all its entries. It may overwrite the sums.
     fn finish_row(
         &self,
         row: usize,

@@ -30,7 +30,7 @@ function find_by_pkg_config()
 end
 
 """
-Returns the path of the shared library, or `nothing`. It is looked for in this order: the file `ENV["S3CMTF_LIBRARY"]`, the
+Returns the path of the shared library, or `nothing`. The search order is: the file `ENV["S3CMTF_LIBRARY"]`, the
 prefix `ENV["S3CMTF_PREFIX"]`, pkg-config, and the build of `deps/build.jl`.
 """
 function find_library()

@@ -21,7 +21,7 @@ statistic with and without coupling). `report` measures nothing and writes table
 Data sets: a folder with tensor.train.FORMAT, tensor.test.FORMAT and matrices MODE_NAME.FORMAT, or a folder of such folders. MODE \
 is a number, or the name of a mode in meta.json ({\"tensor\": {\"modes\": [\"user\", \"movie\", \"month\"]}}). FORMAT is coo, tns, mtx, \
 csv or tsv, also gzipped.
-Every measurement gets an equal part of the budget that is left. What would not fit is measured on smaller planted data, stopped, or left out, and \
+Every measurement gets an equal part of the budget that is left. What would not fit is measured on smaller planted data, stopped, or skipped, and \
 reproduction.md says so.
 
 Examples:

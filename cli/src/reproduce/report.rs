@@ -162,12 +162,12 @@ fn markdown(store: &Store, figures: &[Figure]) -> String {
 /// Returns a table of the claims of the paper.
 fn claims_table(store: &Store, figures: &[Figure]) -> String {
     let mut text = String::from(
-        "\n## Claims\n\n| the paper | counts as the same if | measured here | same | why |\n| --- | --- | --- | --- | --- |\n",
+        "\n## Claims\n\n| claim of the paper | criterion | measured here | reproduced | explanation |\n| --- | --- | --- | --- | --- |\n",
     );
     for c in claims(store, figures) {
-        let same = match c.verdict {
-            Verdict::Same => "yes",
-            Verdict::Different => "no",
+        let reproduced = match c.verdict {
+            Verdict::Reproduced => "yes",
+            Verdict::NotReproduced => "no",
             Verdict::Undecided => "not decided",
         };
         let measured: Vec<String> = c.measured.iter().map(|m| cell(m)).collect();
@@ -177,7 +177,7 @@ fn claims_table(store: &Store, figures: &[Figure]) -> String {
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {measured} | {same} | {} |",
+            "| {} | {} | {measured} | {reproduced} | {} |",
             cell(c.claim),
             cell(&c.criterion),
             cell(&c.why)
@@ -233,7 +233,7 @@ fn data_commands(store: &Store) -> String {
     match text.is_empty() {
         true => text,
         false => format!(
-            "\n## Data\n\nThe commands in `results.json` refer to files that these make. `convert` begins in the folder of the data set.\n\n\
+            "\n## Data\n\nThe commands in `results.json` read the files that these commands write. Run `convert` in the folder of the data set.\n\n\
              ```sh\n{text}```\n"
         ),
     }
@@ -425,8 +425,8 @@ fn cores_table(store: &Store) -> String {
     });
     let peaks: Vec<String> = peaks.collect();
     format!(
-        "{}, without matrices. `bench` takes the fastest epoch, of S3CMTF-naive on a sample of the entries. One fit with several threads:\n\n{one}{reasons}\nAs many independent fits of one thread at the same time, in total:\n\n\
-         {independent}\nPeak memory, with the independent fits: {}.\n",
+        "{}, without matrices. `bench` takes the fastest epoch, of S3CMTF-naive on a sample of the entries. One fit with several threads:\n\n{one}{reasons}\nTotal speed-up of as many independent fits, run concurrently with one thread each:\n\n\
+         {independent}\nPeak memory, including the independent fits: {}.\n",
         store.data_sets(figure).join(", "),
         peaks.join(", ")
     )

@@ -10,7 +10,7 @@ use super::figure::Figure;
 use super::iteration_time::fixed_options;
 use super::methods::{BLOCKED, CMTF_OPT, CMTF_OPT_ZEROS, Method, NAIVE, OPT, TUCKER_ALS, methods};
 use super::session::Session;
-use super::store::{FAILED, Key, LEFT_OUT, Measurement, OK, OUT_OF_MEMORY, OUT_OF_TIME};
+use super::store::{FAILED, Key, Measurement, OK, OUT_OF_MEMORY, OUT_OF_TIME, SKIPPED};
 use crate::output::format_integer;
 
 /// The rank of every mode, as in the paper's analysis of scalability.
@@ -139,7 +139,7 @@ fn measure(session: &mut Session<'_>, figure: Figure, grid: &[Cell], budget: Bud
         };
         let mut reasons: Vec<Option<String>> =
             methods.iter().map(|m| why_left_out(session, m)).collect();
-        let mut status = LEFT_OUT;
+        let mut status = SKIPPED;
         let mut data = None;
         if reasons.iter().any(Option::is_none) {
             let started = Instant::now();
@@ -230,7 +230,7 @@ fn generation_seconds(times: &[[f64; 2]], entries: u64) -> Option<f64> {
     Some((last[1] + per_entry * more).max(0.0))
 }
 
-/// Returns why a size is left out for all methods: its data alone would take too long to generate.
+/// Returns why a size is skipped for all methods: generating its data would take too long.
 fn too_long_to_generate(
     session: &Session<'_>,
     figure: Figure,
@@ -242,7 +242,7 @@ fn too_long_to_generate(
     (expected > 0.5 * left).then(|| {
         if left > 0.0 {
             format!(
-                "to generate the data takes about {expected:.1} s, and the budget has {left:.1} s"
+                "generating the data would take about {expected:.1} s of the {left:.1} s left in the budget"
             )
         } else {
             "the budget is used up".into()
@@ -250,7 +250,7 @@ fn too_long_to_generate(
     })
 }
 
-/// Returns why a size is left out for a method, from its fit to the size before.
+/// Returns why a size is skipped for a method, judged by its fit to the previous size.
 fn too_long_to_fit(
     session: &Session<'_>,
     figure: Figure,
@@ -274,11 +274,11 @@ fn too_long_to_fit(
             let expected = seconds_before * factor;
             (expected > seconds).then(|| {
                 format!(
-                    "about {expected:.1} s by the size before, and the budget has {seconds:.1} s"
+                    "extrapolated from the previous size, it would take about {expected:.1} s; the time limit is {seconds:.1} s"
                 )
             })
         }
-        LEFT_OUT | OUT_OF_TIME => Some("the budget was too small for the size before".into()),
+        SKIPPED | OUT_OF_TIME => Some("the previous size did not finish within the budget".into()),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::arguments::Arguments;
 use super::chart::short_number;
 use super::child::{self, Ending, Run};
-use super::store::{FAILED, Key, LEFT_OUT, Measurement, OK, OUT_OF_TIME, Store};
+use super::store::{FAILED, Key, Measurement, OK, OUT_OF_TIME, SKIPPED, Store};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -65,7 +65,7 @@ impl Session<'_> {
     /// Returns whether a measurement is still to be made: it is missing, failed, or the time was not enough for it.
     pub fn needs(&self, key: &Key) -> bool {
         let found = self.store.get(key);
-        found.is_none_or(|m| [LEFT_OUT, OUT_OF_TIME, FAILED].contains(&m.status.as_str()))
+        found.is_none_or(|m| [SKIPPED, OUT_OF_TIME, FAILED].contains(&m.status.as_str()))
     }
 
     /// Keeps a measurement and prints a line about it.

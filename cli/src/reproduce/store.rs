@@ -29,7 +29,7 @@ pub(super) struct Key {
 /// The result of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Measurement {
-    /// `ok`, or why there are no figures: [`OUT_OF_MEMORY`], [`OUT_OF_TIME`], [`NOT_SUPPORTED`], [`LEFT_OUT`] or [`FAILED`].
+    /// `ok`, or why there are no figures: [`OUT_OF_MEMORY`], [`OUT_OF_TIME`], [`NOT_SUPPORTED`], [`SKIPPED`] or [`FAILED`].
     pub status: String,
     pub fields: Map<String, Value>,
 }
@@ -39,8 +39,8 @@ pub(super) const OUT_OF_MEMORY: &str = "O.O.M.";
 pub(super) const OUT_OF_TIME: &str = "O.O.T.";
 /// The method does not have what the data needs.
 pub(super) const NOT_SUPPORTED: &str = "not supported";
-/// The budget is too small for it.
-pub(super) const LEFT_OUT: &str = "left out";
+/// The rest of the budget is too small for it.
+pub(super) const SKIPPED: &str = "skipped";
 pub(super) const FAILED: &str = "failed";
 
 impl Measurement {
@@ -63,7 +63,7 @@ impl Measurement {
     fn outweighs(&self, other: &Measurement) -> bool {
         let limit = |m: &Measurement| m.number("limit_seconds").unwrap_or(0.0);
         self.status == OUT_OF_TIME
-            && [OUT_OF_TIME, LEFT_OUT].contains(&other.status.as_str())
+            && [OUT_OF_TIME, SKIPPED].contains(&other.status.as_str())
             && limit(self) >= limit(other)
     }
 
@@ -391,7 +391,7 @@ mod tests {
         let out_of_time =
             |limit: f64| Measurement::new(OUT_OF_TIME, json!({"limit_seconds": limit}));
         store.add(key.clone(), out_of_time(5.0)).unwrap();
-        for weaker in [out_of_time(0.5), Measurement::new(LEFT_OUT, json!({}))] {
+        for weaker in [out_of_time(0.5), Measurement::new(SKIPPED, json!({}))] {
             store.add(key.clone(), weaker).unwrap();
             assert_eq!(store.get(&key), Some(&out_of_time(5.0)));
         }

@@ -1,7 +1,10 @@
 //! The pictures of the documentation match the recorded results.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
+
+use serde_json::Value;
 
 use crate::common::{ProgramRun, Scratch, workspace_root};
 use crate::runner::{expand_paths, run};
@@ -39,6 +42,20 @@ fn pages_of_the_reproduction_match_their_results() {
                 read(dir.join("out").join(&name)),
             );
             assert!(old == new, "{folder}/{} differs", name.display());
+        }
+        assert_no_absolute_paths(&recorded.join("results.json"));
+    }
+}
+
+/// Recorded commands name files by the data set, not by their place on the machine of the run.
+#[track_caller]
+fn assert_no_absolute_paths(results: &Path) {
+    let results: Value = serde_json::from_str(&fs::read_to_string(results).unwrap()).unwrap();
+    for m in results["measurements"].as_array().unwrap() {
+        for field in ["command", "search"] {
+            let command = m[field].as_str().unwrap_or_default();
+            let is_absolute = |word: &str| word.starts_with('/') || word.contains(":/");
+            assert!(!command.split(' ').any(is_absolute), "{command}");
         }
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::common::{ProgramRun, Scratch};
+use crate::common::native::is_installed;
+use crate::common::{ProgramRun, Scratch, workspace_root};
 use crate::runner::{expand_paths, program, run, signal};
 use serde_json::Value;
 
@@ -44,8 +45,8 @@ fn results(folder: &Path) -> Vec<Value> {
     all["measurements"].as_array().unwrap().clone()
 }
 
-/// Measures figures of `sets` with growing budgets until every method has a result: how much time that takes depends on the
-/// machine and on what else it does. Returns the last budget and what was printed.
+/// Measures figures of `sets` with increasing budgets until every method has a result, because the required time depends on the
+/// speed and the load of the machine. Returns the last budget and the standard output of all runs.
 fn reproduce_completely(dir: &Scratch, figures: &[&str]) -> (String, String) {
     let mut text = String::new();
     let mut minutes = 0.05;
@@ -155,6 +156,47 @@ fn a_second_run_continues() {
     assert_eq!(after.len(), before.len() + 4);
 }
 
+/// benches/peers adds a measurement of another program, whose command has no paths of the machine.
+#[test]
+fn other_programs_are_added_to_the_tables() {
+    let python = std::env::var("S3CMTF_PYTHON").unwrap_or_else(|_| "python3".into());
+    if !is_installed(&python) {
+        println!("skipped: {python} is not on this machine");
+        return;
+    }
+    let dir = tiny_sets("other programs");
+    reproduce_completely(&dir, &["sals"]);
+    let script = r#"
+import argparse, sys
+import reproduction
+options = argparse.Namespace(train="/home/a b/train.tns", test="text/test.tns", matrix=["2:/home/groups.tns"], threads=2,
+                             seed=0, limit=60.0, data_name="tiny")
+command = reproduction.recorded_command("smurff", options)
+fields = {"status": "ok", "test_rmse": 0.1234, "seconds": 5.0, "limit_seconds": 60.0, "command": command, "reason": "sweeps"}
+reproduction.append(sys.argv[1], "tiny", "SMURFF", fields)
+"#;
+    let peers = workspace_root().join("benches/peers");
+    let mut add = std::process::Command::new(python);
+    add.args(["-B", "-c", script])
+        .arg(dir.join("out/results.json"))
+        .current_dir(peers);
+    // The second measurement replaces the first.
+    for _ in 0..2 {
+        ProgramRun::from(add.output().unwrap()).ok();
+    }
+    let found = results(&dir.join("out"));
+    let of_smurff: Vec<&Value> = found.iter().filter(|m| m["method"] == "SMURFF").collect();
+    assert_eq!(of_smurff.len(), 1);
+    assert_eq!(
+        of_smurff[0]["command"],
+        "python3 benches/peers/compare.py --train tiny/train.tns --test tiny/test.tns --matrix 2:tiny/groups.tns \
+         --programs smurff --threads 2 --seed 0 --limit 60"
+    );
+    reproduce(&dir, &["report", "-o", "@out"]).ok();
+    let page = fs::read_to_string(dir.join("out/reproduction.md")).unwrap();
+    assert!(page.contains("| tiny | SMURFF | 0.1234 | 5 |"), "{page}");
+}
+
 #[test]
 fn methods_that_cannot_be_measured_are_in_the_tables() {
     let dir = tiny_sets("limits");
@@ -165,14 +207,14 @@ fn methods_that_cannot_be_measured_are_in_the_tables() {
     let largest = |m: &&Value| m["x"] == 100_000_000u64;
     assert_eq!(found.iter().filter(largest).count(), 6);
     for m in found.iter().filter(largest) {
-        assert_eq!(m["status"], "left out", "{m}");
+        assert_eq!(m["status"], "skipped", "{m}");
         assert!(m["message"].as_str().unwrap().contains("the budget"), "{m}");
     }
     let page = fs::read_to_string(dir.join("out/reproduction.md")).unwrap();
-    assert!(page.contains("- 100M, left out: "), "{page}");
+    assert!(page.contains("- 100M, skipped: "), "{page}");
     let chart = fs::read_to_string(dir.join("out/entries.svg")).unwrap();
     // It is only in the table.
-    assert!(!chart.contains("left out"), "{chart}");
+    assert!(!chart.contains("skipped"), "{chart}");
 }
 
 #[test]
@@ -281,7 +323,7 @@ fn sizes_of_modes_and_threads_are_compared() {
     let page = fs::read_to_string(dir.join("out/reproduction.md")).unwrap();
     assert!(
         page.contains("entries instead of 1,000,000")
-            && page.contains("Peak memory, with the independent fits: blocked "),
+            && page.contains("Peak memory, including the independent fits: blocked "),
         "{page}"
     );
 }
@@ -339,7 +381,7 @@ fn ctrl_c_keeps_what_is_finished() {
 }
 
 #[test]
-fn a_larger_budget_measures_what_was_left_out() {
+fn a_larger_budget_measures_skipped_sizes() {
     let dir = Scratch::new("larger budget");
     let count = |status: &str| {
         let found = results(&dir.join("out"));
@@ -351,7 +393,7 @@ fn a_larger_budget_measures_what_was_left_out() {
     };
     measure(0.01);
     let (measured, all) = (count("ok"), results(&dir.join("out")).len());
-    // How much time the next size needs depends on the machine and on what else it does.
+    // The time that the next size needs depends on the speed and the load of the machine.
     let mut budget = 0.1;
     while count("ok") == measured && budget < 20.0 {
         measure(budget);

@@ -1,6 +1,6 @@
 //! The C boundary: an input is a sequence of calls with valid pointers and any numbers.
 //!
-//! Arrays are allocated with the length that a call is told, so that a sanitizer sees every access beyond it.
+//! Arrays are allocated with the length that is passed to the call, so that a sanitizer sees every access beyond it.
 
 mod data_calls;
 mod input;

@@ -38,7 +38,7 @@ pub(super) fn read_numbers(model: *mut ModelHandle) {
         let biases = created(|out| s3cmtf_model_view_biases(shared(model), mode, out, None));
         assert_eq!((biases.rows, biases.numbers), (0, ptr::null()));
         let mut zeros: Box<[f64]> = vec![f64::NAN; view.rows as usize].into();
-        // SAFETY: a buffer of the length that the call is told.
+        // SAFETY: a buffer of the length that is passed to the call.
         let status = unsafe {
             let to = zeros.as_mut_ptr().cast();
             s3cmtf_model_copy_biases(shared(model), mode, to, view.rows, S3CMTF_F64, None)
@@ -73,7 +73,7 @@ pub(super) fn read_numbers(model: *mut ModelHandle) {
         } else {
             record.as_mut_ptr()
         };
-        // SAFETY: a buffer of the length that the call is told.
+        // SAFETY: a buffer of the length that is passed to the call.
         let status = unsafe {
             s3cmtf_model_get_record(shared(model), to, capacity as u64, Some(&mut needed), None)
         };
@@ -96,7 +96,7 @@ fn predict(model: *mut ModelHandle, arrays: &Arrays) {
     };
     let mut evaluation: Evaluation = sized();
     let tensor = arrays.view();
-    // SAFETY: a buffer of the length that the call is told, and structs that are alive during the calls.
+    // SAFETY: a buffer of the length that is passed to the call, and structs that are alive during the calls.
     unsafe {
         let to = predictions.as_mut_ptr().cast();
         let status = s3cmtf_model_predict(

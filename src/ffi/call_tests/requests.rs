@@ -159,7 +159,7 @@ fn requests_read_and_write_arrays_of_the_caller() {
         ..sized()
     };
     let (mut rows, mut scores, mut counts) = ([9u64; 4], [f64::NAN; 4], [9u64; 2]);
-    // SAFETY: the arrays have the lengths that the call is told.
+    // SAFETY: the arrays have the lengths that are passed to the call.
     let status = unsafe {
         let (rows, scores, counts) = (&raw mut rows, &raw mut scores, &raw mut counts);
         s3cmtf_model_recommend(

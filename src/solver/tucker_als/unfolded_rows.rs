@@ -233,7 +233,7 @@ impl RowComputation for UnfoldedRows<'_> {
         to: &mut [Array],
         (): &mut (),
     ) -> Result<()> {
-        // The result is the sums.
+        // The sums are the result, so they are formed in place; `compute_all` passes zeros.
         let to = &mut to.as_flattened_mut()[..self.width];
         self.add_to_row(entries, &mut buffers.scratch, stop, to);
         Ok(())

@@ -74,8 +74,8 @@ mod tests {
             add("uncoupled, non-negative", [1.0; 4]);
             higher_gap(&s.store).verdict
         };
-        assert_eq!(verdict([0.0, 1.1, 1.1, 1.0]), Verdict::Same);
-        assert_eq!(verdict([9.0, 1.1, 1.001, 1.0]), Verdict::Different);
+        assert_eq!(verdict([0.0, 1.1, 1.1, 1.0]), Verdict::Reproduced);
+        assert_eq!(verdict([9.0, 1.1, 1.001, 1.0]), Verdict::NotReproduced);
         let empty = TestStore::new();
         assert_eq!(higher_gap(&empty.store).verdict, Verdict::Undecided);
     }

@@ -346,14 +346,14 @@ mod tests {
         s.add_fit("ml100k", OPT, &twelve(1.0));
         assert_eq!(lower_error(&s.store).verdict, Verdict::Undecided);
         s.add_fit("ml100k", CMTF_OPT_ZEROS, &twelve(3.7));
-        assert_eq!(lower_error(&s.store).verdict, Verdict::Same);
+        assert_eq!(lower_error(&s.store).verdict, Verdict::Reproduced);
         // Enough for Yelp, not for MovieLens.
         s.add_fit("ml100k", TUCKER_ALS, &twelve(2.5));
-        assert_eq!(lower_error(&s.store).verdict, Verdict::Different);
+        assert_eq!(lower_error(&s.store).verdict, Verdict::NotReproduced);
         let mut s = TestStore::new();
         s.add_fit("yelp", OPT, &twelve(1.0));
         s.add_fit("yelp", TUCKER_ALS, &twelve(2.5));
-        assert_eq!(lower_error(&s.store).verdict, Verdict::Same);
+        assert_eq!(lower_error(&s.store).verdict, Verdict::Reproduced);
         // A set without a result of S3CMTF is not dropped.
         s.add(
             Figure::Accuracy,
@@ -374,11 +374,11 @@ mod tests {
         s.add_fit("yelp", OPT, &[1.5, 1.0, 1.2, 1.9]);
         s.add_fit("yelp", CMTF_OPT_ZEROS, &[9.0, 2.0, 3.0]);
         let claim = lower_error(&s.store);
-        assert_eq!(claim.verdict, Verdict::Different);
+        assert_eq!(claim.verdict, Verdict::NotReproduced);
         assert!(
             claim.measured[0].contains("1.9000 (lowest of its curve 1.0000, iteration 2 of 4)")
         );
-        assert_eq!(overfits_on_yelp(&s.store).verdict, Verdict::Same);
+        assert_eq!(overfits_on_yelp(&s.store).verdict, Verdict::Reproduced);
     }
 
     #[test]
@@ -411,12 +411,12 @@ mod tests {
         s.add_fit("a", TUCKER, &twelve(0.8));
         assert_eq!(
             verdicts(&s),
-            [Verdict::Same, Verdict::Same, Verdict::Undecided]
+            [Verdict::Reproduced, Verdict::Reproduced, Verdict::Undecided]
         );
         s.add_fit("a", TUCKER, &twelve(0.95));
-        assert_eq!(verdicts(&s)[1], Verdict::Different);
+        assert_eq!(verdicts(&s)[1], Verdict::NotReproduced);
         // A flat curve of fifty iterations shows no overfitting.
         s.add_fit("a", SALS, &[1.0; 50]);
-        assert_eq!(verdicts(&s)[2], Verdict::Different);
+        assert_eq!(verdicts(&s)[2], Verdict::NotReproduced);
     }
 }

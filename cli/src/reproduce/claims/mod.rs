@@ -1,7 +1,7 @@
 //! The claims of the paper beside what was measured.
 //!
-//! A claim is judged by one piece of evidence per data set or method. It is the same if all of them agree with it, different if
-//! one contradicts it, and not decided if nothing contradicts it but a measurement is missing or proves nothing. `errors` has the claims
+//! A claim is judged by one piece of evidence per data set or method. It is reproduced if all of them agree with it, not
+//! reproduced if one contradicts it, and undecided if nothing contradicts it but a measurement is missing or inconclusive. `errors` has the claims
 //! about test errors, `times` those about the time of iterations, `scaling` those about size and threads, `clusters` the gap
 //! statistic.
 
@@ -17,7 +17,7 @@ use super::store::{Key, Measurement, Store};
 pub(super) struct Claim {
     /// The claim with the paper's figures.
     pub claim: &'static str,
-    /// When it counts as the same here.
+    /// The criterion by which it is judged.
     pub criterion: String,
     /// One text per data set or method.
     pub measured: Vec<String>,
@@ -25,11 +25,11 @@ pub(super) struct Claim {
     pub why: String,
 }
 
-/// Whether a claim holds here.
+/// Whether the measurements reproduce a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    Same,
-    Different,
+    Reproduced,
+    NotReproduced,
     Undecided,
 }
 
@@ -67,11 +67,11 @@ impl Claim {
         let agrees = |e: &Evidence| e.agrees;
         let all: Vec<Option<bool>> = evidence.iter().map(agrees).collect();
         let verdict = if all.contains(&Some(false)) {
-            Verdict::Different
+            Verdict::NotReproduced
         } else if all.is_empty() || all.contains(&None) {
             Verdict::Undecided
         } else {
-            Verdict::Same
+            Verdict::Reproduced
         };
         Claim {
             claim,
@@ -224,11 +224,11 @@ mod tests {
             Claim::new("", "", evidence.collect(), "").verdict
         };
         assert_eq!(verdict(&[]), Verdict::Undecided);
-        assert_eq!(verdict(&[Some(true), Some(true)]), Verdict::Same);
+        assert_eq!(verdict(&[Some(true), Some(true)]), Verdict::Reproduced);
         assert_eq!(verdict(&[Some(true), None]), Verdict::Undecided);
         assert_eq!(
             verdict(&[Some(true), None, Some(false)]),
-            Verdict::Different
+            Verdict::NotReproduced
         );
     }
 

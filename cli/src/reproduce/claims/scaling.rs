@@ -3,7 +3,7 @@
 use super::super::chart::short_number;
 use super::super::figure::Figure;
 use super::super::methods::{CMTF_OPT_ZEROS, NAIVE, OPT, TUCKER_ALS};
-use super::super::store::{Key, LEFT_OUT, Measurement, OUT_OF_MEMORY, OUT_OF_TIME, Store};
+use super::super::store::{Key, Measurement, OUT_OF_MEMORY, OUT_OF_TIME, SKIPPED, Store};
 use super::{Claim, Evidence};
 
 /// Slopes up to this count as constant time, and as linear if they differ from 1 by at most as much.
@@ -84,8 +84,8 @@ fn ended_by(store: &Store, figure: Figure, method: &str, x: u64, status: &str) -
     let Some((_, m)) = of_method.find(|(k, _)| k.x == Some(x)) else {
         return Evidence::open(&text, "not measured");
     };
-    if m.status == LEFT_OUT {
-        return Evidence::open(&text, "left out for want of time");
+    if m.status == SKIPPED {
+        return Evidence::open(&text, "skipped, the time budget was too small");
     }
     if m.status == OUT_OF_TIME && m.number("limit_seconds") < Some(PAPER_TIME_LIMIT) {
         return Evidence::open(&text, "the limit was shorter than the paper's 10,000 s");
@@ -357,15 +357,15 @@ mod tests {
         };
         let message = |text: &str| json!({"message": text});
         for (needed, expected) in [
-            ("103.5 GB", Verdict::Different),
-            ("1.2 TB", Verdict::Same),
+            ("103.5 GB", Verdict::NotReproduced),
+            ("1.2 TB", Verdict::Reproduced),
             ("much", Verdict::Undecided),
         ] {
             let text = format!("tucker-als needs about {needed} of memory");
             assert_eq!(verdict("O.O.M.", message(&text)), expected, "{needed}");
         }
-        assert_eq!(verdict("ok", json!({})), Verdict::Different);
-        assert_eq!(verdict("left out", json!({})), Verdict::Undecided);
+        assert_eq!(verdict("ok", json!({})), Verdict::NotReproduced);
+        assert_eq!(verdict("skipped", json!({})), Verdict::Undecided);
         let short = json!({"limit_seconds": 5.0});
         assert_eq!(verdict("O.O.T.", short), Verdict::Undecided);
     }

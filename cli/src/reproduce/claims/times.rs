@@ -126,9 +126,9 @@ mod tests {
     fn iterations_are_compared_with_the_figure_of_the_paper_for_such_data() {
         let verdict = |times: &[(&str, &str, f64)]| of_competitors(&store(times).store)[0].verdict;
         let yelp = [("yelp", OPT, 1.0), ("yelp", CMTF_OPT_ZEROS, 12.0)];
-        assert_eq!(verdict(&yelp), Verdict::Same);
+        assert_eq!(verdict(&yelp), Verdict::Reproduced);
         let netflix = [("netflix", OPT, 1.0), ("netflix", CMTF_OPT_ZEROS, 12.0)];
-        assert_eq!(verdict(&netflix), Verdict::Different);
+        assert_eq!(verdict(&netflix), Verdict::NotReproduced);
         assert_eq!(verdict(&yelp[..1]), Verdict::Undecided);
         // A time of 0 divides nothing.
         let zero = [("yelp", OPT, 0.0), ("yelp", CMTF_OPT_ZEROS, 12.0)];
@@ -145,9 +145,9 @@ mod tests {
             ("a", OPT_ONE_THREAD, 0.5),
         ];
         let verdict = |times: &[(&str, &str, f64)]| of_competitors(&store(times).store)[1].verdict;
-        assert_eq!(verdict(&times), Verdict::Same);
+        assert_eq!(verdict(&times), Verdict::Reproduced);
         times[1].2 = 90.0;
-        assert_eq!(verdict(&times), Verdict::Different);
+        assert_eq!(verdict(&times), Verdict::NotReproduced);
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         };
         assert_eq!(
             [verdict(0.3), verdict(0.2)],
-            [Verdict::Same, Verdict::Different]
+            [Verdict::Reproduced, Verdict::NotReproduced]
         );
     }
 }

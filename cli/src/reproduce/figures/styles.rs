@@ -4,7 +4,7 @@ use super::table_position;
 use crate::reproduce::chart::{Curve, Mark, Series, Stroke, colour, short_number};
 use crate::reproduce::figure::Figure;
 use crate::reproduce::methods::{METHODS, OPT, TUCKER};
-use crate::reproduce::store::{Key, LEFT_OUT, Measurement, OUT_OF_TIME, Store};
+use crate::reproduce::store::{Key, Measurement, OUT_OF_TIME, SKIPPED, Store};
 
 /// Colours of methods, the same in all charts.
 pub(super) struct Styles {
@@ -66,7 +66,7 @@ impl Styles {
         }
     }
 
-    /// Returns marks for the measurements without results. What was left out is only in the table.
+    /// Returns marks for the measurements without results. Skipped sizes are only in the table.
     pub fn marks<'a>(&self, all: impl Iterator<Item = (&'a Key, &'a Measurement)>) -> Vec<Mark> {
         let mark = |(key, m): (&Key, &Measurement)| Mark {
             colour: colour(self.place(&key.method)),
@@ -86,7 +86,7 @@ fn base(method: &str) -> &str {
 }
 
 pub(super) fn has_mark(m: &Measurement) -> bool {
-    !m.is_ok() && m.status != LEFT_OUT
+    !m.is_ok() && m.status != SKIPPED
 }
 
 /// Returns why there are no results; with its limit, if the time was too short.
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_have_the_limit_and_leave_out_what_was_left_out() {
+    fn marks_have_the_limit_and_leave_out_what_was_skipped() {
         let key = Key {
             figure: Figure::Accuracy,
             data: "data".into(),
@@ -144,8 +144,8 @@ mod tests {
         };
         let late = Measurement::new(OUT_OF_TIME, json!({"limit_seconds": 14.52}));
         let other = Measurement::new(NOT_SUPPORTED, json!({}));
-        let left_out = Measurement::new(LEFT_OUT, json!({}));
-        let all = [late, other, left_out];
+        let skipped = Measurement::new(SKIPPED, json!({}));
+        let all = [late, other, skipped];
         let styles = Styles { others: Vec::new() };
         let marks = styles.marks(all.iter().map(|m| (&key, m)));
         let texts: Vec<&str> = marks.iter().map(|m| m.text.as_str()).collect();
