@@ -326,8 +326,8 @@ mod tests {
             let claims = of_entries(&s.store);
             claims.iter().map(|c| c.verdict).collect::<Vec<_>>()
         };
-        use Verdict::{Different, Same, Undecided};
-        assert_eq!(verdicts(&s), [Undecided, Different, Undecided]);
+        use Verdict::{NotReproduced, Reproduced, Undecided};
+        assert_eq!(verdicts(&s), [Undecided, NotReproduced, Undecided]);
         let fields = json!({"seconds_per_epoch": 1e8});
         s.add(
             Figure::Entries,
@@ -337,7 +337,7 @@ mod tests {
             "ok",
             fields,
         );
-        assert_eq!(verdicts(&s)[0], Same);
+        assert_eq!(verdicts(&s)[0], Reproduced);
     }
 
     #[test]
@@ -387,9 +387,9 @@ mod tests {
             }
             [0, 1].map(|k| of_threads(&s.store)[k].verdict)
         };
-        use Verdict::{Different, Same, Undecided};
-        assert_eq!(verdicts(16, 15.0, 14.9), [Same, Same]);
-        assert_eq!(verdicts(16, 8.0, 15.0), [Different, Different]);
+        use Verdict::{NotReproduced, Reproduced, Undecided};
+        assert_eq!(verdicts(16, 15.0, 14.9), [Reproduced, Reproduced]);
+        assert_eq!(verdicts(16, 8.0, 15.0), [NotReproduced, NotReproduced]);
         assert_eq!(verdicts(2, 2.0, 1.9), [Undecided, Undecided]);
         assert_eq!(verdicts(4, 7.0, 3.9), [Undecided, Undecided]);
     }
