@@ -35,20 +35,35 @@ export S3CMTF_FIXTURE=$work/fixture.txt
 "$work/fixture" >"$S3CMTF_FIXTURE"
 echo "$(wc -w <"$S3CMTF_FIXTURE") words of factors and core from C"
 
-summary=()
-failed=0
-for package in "${packages[@]}"; do
+# test_package PACKAGE: runs the tests of a package and adds a line to the summary.
+test_package() {
+  local package=$1 start=$SECONDS result status=0
   echo "== $package"
-  start=$SECONDS
   if [ ! -x "$bindings/$package/test.sh" ]; then
     result="skipped: bindings/$package/test.sh does not exist"
   elif "$bindings/$package/test.sh"; then
     result="passed in $((SECONDS - start)) s"
   else
-    result="FAILED after $((SECONDS - start)) s" && failed=1
+    result="FAILED after $((SECONDS - start)) s" && status=1
   fi
-  summary+=("$package: $result")
+  echo "$package: $result" >>"$work/summary"
+  return $status
+}
+
+# The first package is tested beside the others, which are tested in turn: those of R and Julia install Debian packages, for which
+# there is one lock.
+failed=0
+# A process group of its own, which ends with this script.
+set -m
+test_package "${packages[0]}" >"$work/log" 2>&1 &
+first=$!
+set +m
+trap 'kill -- -$first 2>/dev/null || true; rm -rf "$work"' EXIT
+for package in "${packages[@]:1}"; do
+  test_package "$package" || failed=1
 done
+wait $first || failed=1
+cat "$work/log"
 echo "== summary"
-printf '%s\n' "${summary[@]}"
+cat "$work/summary"
 exit $failed
