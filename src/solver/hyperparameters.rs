@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::algorithm_factory;
+use super::core_eta_scale;
 use super::default_rank::{default_gibbs_rank, default_rank, entries_per_row, take_shape};
 use super::driver::{FitMonitor, thread_pool};
 use super::gibbs_init::GibbsStart;
@@ -19,9 +20,6 @@ use crate::progress::Monitor;
 
 /// First learning rate for values of standard deviation 1.
 const ETA: f64 = 0.04;
-
-/// Learning rate of a full core that starts near its prior mean, as a multiple of that of rows.
-pub(super) const CORE_ETA_SCALE: f64 = 0.02;
 
 /// Penalty for values of standard deviation 1 that are all noise. No selection is recorded (docs/notes/selection.md).
 const PENALTY: f64 = 2.6;
@@ -140,17 +138,16 @@ pub(super) fn resolve_options(
     })
 }
 
-/// Resolves the options of a start with prior means that depend neither on learning rate nor penalty. Returns the
-/// standardization.
+/// Resolves the options of a start with prior means that depend neither on learning rate nor penalty, except for a
+/// `core_step` that depends on the starting values. Returns the standardization.
 fn standardize(
     problem: &Problem<'_>,
     o: &mut Options,
     monitor: &dyn Monitor,
 ) -> Result<Standardization> {
-    o.core_step.get_or_insert(match o.model {
-        ModelKind::Cp => 0.0,
-        _ => CORE_ETA_SCALE,
-    });
+    o.core_step = o
+        .core_step
+        .or_else(|| core_eta_scale::without_starting_values(o.model, problem.order()));
     let standardization = Standardization::new(problem, o, &thread_pool(o, monitor))?;
     if o.lambda_bias.is_empty() {
         o.lambda_bias.clone_from(&standardization.bias_damping);

@@ -16,6 +16,7 @@ mod bias_update;
 mod biases;
 mod chunked_sum;
 mod cmtf_opt;
+mod core_eta_scale;
 mod core_products;
 mod coupling_selection;
 mod cp_to_tucker;

@@ -137,6 +137,37 @@ fn default_options_recover_planted_models() {
     }
 }
 
+/// The learning rate of the core allows for its curvature, which grows with the order.
+#[test]
+fn full_cores_of_higher_order_are_recovered_without_divergence() {
+    let shapes: [&[u64]; 3] = [&[80, 60, 12, 8], &[50, 40, 12, 8, 6], &[40, 30, 8, 6, 5, 4]];
+    for dims in shapes {
+        let mut planted = GenerateOptions::new(dims, 30_000);
+        (planted.ranks, planted.noise, planted.test_fraction) = (vec![2], 0.3, 0.1);
+        let data = generate_planted("full core", &planted);
+        let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+        let input = FitInput {
+            test: Some(data.test.view()),
+            ..FitInput::default()
+        };
+        for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
+            let mut o = defaults();
+            (o.algorithm, o.rank) = (algorithm, vec![3]);
+            let (model, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
+            let events = model.record().events.iter();
+            let rollbacks = events.filter(|e| e.kind == "rolled-back").count();
+            let ratio = summary.test_rmse / data.floor_rmse;
+            let step = model.options().core_step.unwrap();
+            println!(
+                "{dims:?} {algorithm:?}: core_step {step:e}, {ratio:.3} times the planted RMSE, {rollbacks} rollbacks"
+            );
+            assert!(ratio < 1.1, "{dims:?} {algorithm:?}: {ratio}");
+            assert!(rollbacks <= 1, "{dims:?} {algorithm:?}: {rollbacks}");
+            assert!(step > 0.0 && step < 0.02, "{dims:?} {algorithm:?}: {step}");
+        }
+    }
+}
+
 #[test]
 fn nonnegative_fit_does_not_use_gibbs_initialization() {
     let data = Ratings::new(300, 9);

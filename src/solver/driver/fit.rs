@@ -12,6 +12,7 @@ use crate::options::{self, Initialization, Options};
 use crate::problem::Problem;
 use crate::solver::algorithm::{Algorithm, FitContext, InitialState, Origin, Purpose};
 use crate::solver::algorithm_factory::{self, kernel_level};
+use crate::solver::core_eta_scale;
 use crate::solver::data::{Data, DataConfig};
 use crate::solver::entries::Entries;
 use crate::solver::evaluation_entries::{given_entries, held_out_entries};
@@ -166,6 +167,11 @@ impl<'a> Fit<'a> {
                 (Progress::new(), None)
             }
         };
+        if options.core_step.is_none() {
+            let scale = core_eta_scale::of_starting_values(&model, pool)?;
+            (options.core_step, model.options.core_step) = (Some(scale), Some(scale));
+            data.core_eta_scale = scale;
+        }
         for (mode, prior_mean) in model.modes.iter().zip(&mut data.prior_means) {
             prior_mean[..mode.prior.linear.len()].copy_from_slice(&mode.prior.linear);
         }

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::options::{Algorithm, ModelKind, OPTION_TABLE, OptionInfo, OptionKind, Options};
 use crate::problem::Problem;
 use crate::random::{hash_words, unit_interval};
+use crate::solver::core_eta_scale;
 use crate::solver::default_rank::default_rank;
-use crate::solver::hyperparameters::CORE_ETA_SCALE;
 use crate::solver::stream_ids;
 use crate::sort::stable_sort_by_key;
 
@@ -161,7 +161,7 @@ impl<'a> TrialSampler<'a> {
             "lambda_bias" if !is_gibbs && o.biases && o.allows_baseline() => {
                 around(1.0, LAMBDA_BIAS_FACTORS)
             }
-            "core_step" if is_sgd && has_full_core => around(self.core_step(), CORE_STEP_FACTORS),
+            "core_step" if is_sgd && has_full_core => around(self.core_step()?, CORE_STEP_FACTORS),
             "lambda_m" if self.uses_lambda_m => around(1.0, LAMBDA_M_FACTORS),
             _ => None,
         }
@@ -203,13 +203,18 @@ impl<'a> TrialSampler<'a> {
         list
     }
 
-    /// The core step of a full core around which trials are sampled.
-    fn core_step(&self) -> f64 {
+    /// The core step of a full core around which trials are sampled; `None` if it depends on the starting values.
+    fn core_step(&self) -> Option<f64> {
         if self.base.start.defines_prior_mean() && self.base.model == ModelKind::Cp {
-            CORE_ETA_SCALE
+            self.default_core_step()
         } else {
-            self.base.core_step.unwrap_or(1.0)
+            self.base.core_step
         }
+    }
+
+    /// The default core step of a full core after a start with prior means.
+    fn default_core_step(&self) -> Option<f64> {
+        core_eta_scale::without_starting_values(ModelKind::Tucker, self.order)
     }
 
     /// Sets the options that follow from the sampled ones, and validates all.
@@ -220,7 +225,7 @@ impl<'a> TrialSampler<'a> {
             match o.model {
                 ModelKind::Cp => o.core_step = Some(0.0),
                 // The first trial does not sample it.
-                _ if o.core_step == Some(0.0) => o.core_step = Some(CORE_ETA_SCALE),
+                _ if o.core_step == Some(0.0) => o.core_step = self.default_core_step(),
                 _ => {}
             }
         }
