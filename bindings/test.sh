@@ -50,10 +50,9 @@ test_package() {
   return $status
 }
 
-# The first package is tested beside the others, which are tested in turn: those of R and Julia install Debian packages, for which
-# there is one lock.
+# The first package is tested in the background, in a process group that ends with this script. The others are tested one after
+# another, because the tests of R and Julia both use the package lists of apt.
 failed=0
-# A process group of its own, which ends with this script.
 set -m
 test_package "${packages[0]}" >"$work/log" 2>&1 &
 first=$!

@@ -83,7 +83,7 @@ pub(super) fn outside<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Frees what `work` frees; what cannot be told to anybody is let go.
+/// Runs `work`, which frees an object. The caller has no way to receive an error, so a panic is caught and ignored.
 pub(super) fn release(work: impl FnOnce()) {
     let mut work = Some(work);
     let _ = caught_dyn(&mut || {

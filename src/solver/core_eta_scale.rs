@@ -1,10 +1,12 @@
-//! The default learning rate of a full core, relative to that of rows and columns.
+//! The default learning rate of a full core, as a multiple of that of the factors.
 //!
-//! The gradient of the core is the outer product of the rows of an entry, whose curvature c is the product of their squared
-//! norms. SGD with rows that are independent between modes is stable for learning rates below 2 E c / E c^2, a product of
-//! one factor E |u|^2 / E |u|^4 per mode. At order 3, [`CORE_ETA_SCALE`] suits starts with prior means, where two modes have
-//! rows around 0 and the third has rows whose squared norm is about the rank. Each further mode with such rows multiplies the
-//! curvature by about the rank.
+//! The curvature c of the squared error of an entry in the core is the product of the squared norms of the entry's factor rows u.
+//! SGD is stable for learning rates below 2 E[c] / E[c^2]. If the rows of different modes are independent, that bound is
+//! proportional to the product of E[|u|^2] / E[|u|^4] over the modes.
+//!
+//! [`CORE_ETA_SCALE`] was chosen for order 3. Starting values with prior means have two modes with small rows; in every other
+//! mode the squared norm of a row is about the rank. Each mode beyond the third therefore multiplies the curvature by about
+//! the rank, and the learning rate is divided by that factor.
 
 use super::chunked_sum::sum_chunks;
 use crate::error::Result;
@@ -12,16 +14,16 @@ use crate::model::{Model, ModelMode};
 use crate::options::ModelKind;
 use crate::parallel::ThreadPool;
 
-/// Learning rate of a full core that starts near its prior mean, as a multiple of that of rows, up to order 3.
+/// The default at orders 2 and 3, for starting values with prior means.
 const CORE_ETA_SCALE: f64 = 0.02;
 
-/// Largest order at which [`CORE_ETA_SCALE`] is the default whatever the starting values are.
+/// Largest order at which the default is [`CORE_ETA_SCALE`].
 const MAX_CONSTANT_ORDER: usize = 3;
 
 /// Number of rows that one task sums.
 const CHUNK_ROWS: usize = 4096;
 
-/// Returns the default of a start with prior means; `None` if it depends on the starting values.
+/// Returns the default for starting values with prior means; `None` if it depends on these values.
 pub(super) fn without_starting_values(model: ModelKind, order: usize) -> Option<f64> {
     match model {
         ModelKind::Cp => Some(0.0),
@@ -30,7 +32,7 @@ pub(super) fn without_starting_values(model: ModelKind, order: usize) -> Option<
     }
 }
 
-/// Returns the default for a full core with these starting values.
+/// Returns the default for a full core and the starting values in `model`.
 pub(super) fn of_starting_values(model: &Model, pool: &ThreadPool<'_>) -> Result<f64> {
     let mut curvatures = Vec::new();
     for mode in &model.modes {
@@ -39,7 +41,7 @@ pub(super) fn of_starting_values(model: &Model, pool: &ThreadPool<'_>) -> Result
     Ok(CORE_ETA_SCALE / excess_curvature(curvatures))
 }
 
-/// Returns E |u|^4 / E |u|^2 over the rows of a mode; 0 if all are 0.
+/// Returns E[|u|^4] / E[|u|^2] over the rows u of a mode; 0 if all elements are 0.
 fn mode_curvature(mode: &ModelMode, pool: &ThreadPool<'_>) -> Result<f64> {
     let count = mode.rows.len();
     let no_state = || Ok(());
@@ -61,8 +63,9 @@ fn mode_curvature(mode: &ModelMode, pool: &ThreadPool<'_>) -> Result<f64> {
     })
 }
 
-/// Returns how many times the curvature of the core is that of order 3: the product over the modes, without the two around
-/// 0, which have the smallest curvatures, divided by one typical factor. It is at least 1.
+/// Returns the curvature of the core relative to a tensor of order 3, from the curvatures of the modes. The modes with the two
+/// smallest curvatures have small rows. Of the others, order 3 has one: the result is their product divided by their geometric
+/// mean, and at least 1.
 fn excess_curvature(mut curvatures: Vec<f64>) -> f64 {
     curvatures.sort_by(f64::total_cmp);
     let others = curvatures.get(2..).unwrap_or_default();

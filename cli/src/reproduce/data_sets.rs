@@ -280,7 +280,7 @@ fn convert(session: &Session<'_>, folder: &Path) -> Result<(DataSet, Value, Vec<
     if of_test == of_train {
         return Err(Error::file(
             test_file.display().to_string(),
-            "has the entries of the training tensor; test entries are others, such as a fifth of all",
+            "has the entries of the training tensor; it should have held-out entries, such as those of `s3cmtf split --test 0.2`",
         ));
     }
     let mut identity = json!({"train": of_train, "test": of_test});

@@ -122,7 +122,8 @@ fn markdown(store: &Store, figures: &[Figure]) -> String {
     let mut text = format!(
         "# Measurements of the paper's tables and figures\n\n\
          s3cmtf {}, {}. Machine: {}, {} threads, {memory} GiB of memory, {}; {} of the threads used, seed {}. Made by `s3cmtf reproduce`; nothing is entered by hand. \
-         `results.json` has every measurement with its command.\n",
+         `results.json` has every measurement with its command.\n\n\
+         In the tables, O.O.M. is out of memory. O.O.T. (out of time) means that no iteration was completed within the time limit.\n",
         head("version").as_str().unwrap_or(""),
         head("date").as_str().unwrap_or(""),
         part("processor").as_str().unwrap_or("unknown processor"),
@@ -233,7 +234,7 @@ fn data_commands(store: &Store) -> String {
     match text.is_empty() {
         true => text,
         false => format!(
-            "\n## Data\n\nThe commands in `results.json` read the files that these commands write. Run `convert` in the folder of the data set.\n\n\
+            "\n## Data\n\nThe following commands write the files that the commands in `results.json` read. Run `convert` in the folder of the data set.\n\n\
              ```sh\n{text}```\n"
         ),
     }

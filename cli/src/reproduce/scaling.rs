@@ -242,7 +242,7 @@ fn too_long_to_generate(
     (expected > 0.5 * left).then(|| {
         if left > 0.0 {
             format!(
-                "generating the data would take about {expected:.1} s of the {left:.1} s left in the budget"
+                "generating the data would take about {expected:.1} s, more than half of the {left:.1} s left in the budget"
             )
         } else {
             "the budget is used up".into()

@@ -276,7 +276,7 @@ fn results_of_fit(run: &Run, message: String, command: &str, limit: f64) -> Meas
             map.insert("epochs".into(), Value::Array(points));
         }
         OUT_OF_TIME => {
-            let text = format!("no iteration within {limit:.1} s");
+            let text = format!("no iteration completed within {limit:.1} s");
             map.insert("message".into(), json!(text));
         }
         _ => {

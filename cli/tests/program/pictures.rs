@@ -47,7 +47,7 @@ fn pages_of_the_reproduction_match_their_results() {
     }
 }
 
-/// Recorded commands name files by the data set, not by their place on the machine of the run.
+/// Recorded commands have no absolute paths.
 #[track_caller]
 fn assert_no_absolute_paths(results: &Path) {
     let results: Value = serde_json::from_str(&fs::read_to_string(results).unwrap()).unwrap();

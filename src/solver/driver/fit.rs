@@ -91,6 +91,7 @@ impl<'a> Fit<'a> {
         let config = DataConfig {
             seed: options.seed,
             matrix_weights: &problem.matrix_weights(&options),
+            // Without one it is computed below, from the starting values.
             core_eta_scale: options.core_step.unwrap_or(1.0),
             penalty: RowPenalty {
                 lambda: options.lambda_reg.unwrap_or(0.0),

@@ -1,9 +1,9 @@
 //! The claims of the paper beside what was measured.
 //!
-//! A claim is judged by one piece of evidence per data set or method. It is reproduced if all of them agree with it, not
-//! reproduced if one contradicts it, and undecided if nothing contradicts it but a measurement is missing or inconclusive. `errors` has the claims
-//! about test errors, `times` those about the time of iterations, `scaling` those about size and threads, `clusters` the gap
-//! statistic.
+//! Each data set or method gives one piece of evidence on a claim. A claim is reproduced if all evidence agrees with it, and not
+//! reproduced if any contradicts it. It is undecided if no evidence contradicts it but a measurement is missing or inconclusive.
+//! `errors` has the claims about test errors, `times` those about the time of iterations, `scaling` those about size and
+//! threads, `clusters` the gap statistic.
 
 mod clusters;
 mod errors;

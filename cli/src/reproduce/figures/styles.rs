@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_have_the_limit_and_leave_out_what_was_skipped() {
+    fn marks_have_the_time_limit_and_skipped_sizes_have_none() {
         let key = Key {
             figure: Figure::Accuracy,
             data: "data".into(),
