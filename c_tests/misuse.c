@@ -64,6 +64,8 @@ static void expect(int32_t wanted, int32_t status, int line, const char *call)
 static const int32_t NO_ENUM[] = {-1, 77, INT32_MIN, INT32_MAX};
 #define EACH_WRONG(x) for (int k = 0, x = NO_ENUM[0]; k < 4; k++, x = NO_ENUM[k % 4])
 #define HUGE_COUNT (UINT64_MAX / 2)
+/* More items than any array of these programs has: to read them is a segmentation fault. */
+#define UNREADABLE (UINT64_C(1) << 40)
 
 static void test_s3cmtf_status_name(void)
 {

@@ -223,6 +223,13 @@ static void test_s3cmtf_coo_summarize(void)
     summary.size = 0;
     BAD(s3cmtf_coo_summarize(coo, NULL, &summary, out.u, 3, error)); /* and no rows */
     OK(s3cmtf_coo_summarize(coo, NULL, NULL, NULL, 0, error));
+    const uint32_t zero[1] = {0};
+    const void *const modes[3] = {zero, zero, zero};
+    const float not_finite[1] = {(float)NAN};
+    s3cmtf_coo *damaged = new_coo(entries_f32(3, DIMS, indices_u32(modes, 1), not_finite), error);
+    ENTRY(s3cmtf_coo_summarize(damaged, NULL, NULL, out.u, 3, error));
+    FITS_NOT(s3cmtf_coo_summarize(damaged, NULL, NULL, out.u, 2, error)); /* entries are not read */
+    s3cmtf_coo_free(damaged);
     summary.size = sizeof summary;
     OK(s3cmtf_coo_summarize(empty, NULL, &summary, NULL, 0, error));
     CHECK(isnan(summary.min) && isnan(summary.max) && isnan(summary.mean) && isnan(summary.standard_deviation));

@@ -23,6 +23,9 @@ static void test_s3cmtf_model_recommend(void)
     NUL(ASK(request.candidate_count = 3));
     NUL(ASK(request.exclude_row_count = 3));
     FITS_NOT(ASK(request.top = 0)); /* means 10 */
+    FITS_NOT(ONE(beyond, request.queries.count = UNREADABLE));
+    FITS_NOT(ASK((request.top = 6, request.candidates = zero, request.candidate_count = UNREADABLE)));
+    FITS_NOT(ASK((request.top = 6, request.exclude_rows = zero, request.exclude_row_count = UNREADABLE)));
     BAD(ASK(request.size = 0));
     BAD(ASK(request.mode = 3));
     BAD(ASK(request.queries.count = HUGE_COUNT));
@@ -70,6 +73,8 @@ static void test_s3cmtf_model_similar(void)
     BAD(ASK((request.rows = far, request.row_count = 1)));
     FITS_NOT(ASK(request.top = 0)); /* means 10 */
     FITS_NOT(ASK(request.top = HUGE_COUNT));
+    FITS_NOT(ASK(request.row_count = UNREADABLE));
+    FITS_NOT(ASK((request.rows = beyond, request.top = 6)));
     BAD(ASK(request.row_count = HUGE_COUNT));
     BAD(ASK(request.threads = 5000));
     s3cmtf_cancel_request(cancel);

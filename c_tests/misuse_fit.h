@@ -308,4 +308,68 @@ static void test_s3cmtf_fit_take(void)
     STATE(s3cmtf_fit_take(fit, &out.model, error));   /* has not begun */
     STATE(s3cmtf_fit_take(ended, &out.model, error)); /* taken before */
 }
-static void test_s3cmtf_fit_free(void) { s3cmtf_fit_free(NULL); }
+
+/* A fit whose callback uses the fit itself, with the error handle of the call that runs it. */
+static s3cmtf_fit *own_fit;
+static int own_calls;
+
+static int32_t use_own_fit(const s3cmtf_progress *progress, void *user)
+{
+    (void)user;
+    if (progress->event == S3CMTF_EVENT_EPOCH) own_calls++;
+    STATE(s3cmtf_fit_set_test(own_fit, coo, error));
+    STATE(s3cmtf_fit_set_valid(own_fit, NULL, error));
+    STATE(s3cmtf_fit_set_init(own_fit, model, error));
+    STATE(s3cmtf_fit_set_checkpoint(own_fit, "x", error));
+    STATE(s3cmtf_fit_set_resume(own_fit, "x", error));
+    STATE(s3cmtf_fit_set_cancel(own_fit, cancel, error));
+    STATE(s3cmtf_fit_set_callback(own_fit, NULL, NULL, error));
+    STATE(s3cmtf_fit_run(own_fit, &out.model, error));
+    STATE(s3cmtf_fit_start(own_fit, error));
+    STATE(s3cmtf_fit_wait(own_fit, -1, out.i, error)); /* it would wait for itself */
+    STATE(s3cmtf_fit_wait(own_fit, 0, out.i, error));
+    STATE(s3cmtf_fit_take(own_fit, &out.model, error));
+    const s3cmtf_progress now = progress_of(own_fit, error);
+    CHECK(now.state == S3CMTF_FIT_RUNNING && now.epoch == progress->epoch);
+    if (progress->epoch == 2) s3cmtf_fit_cancel(own_fit);
+    return 0;
+}
+static int32_t free_own_fit(const s3cmtf_progress *progress, void *user)
+{
+    const int32_t *event = user;
+    if (progress->event != *event) return 0;
+    CHECK(++own_calls == 1);
+    s3cmtf_fit_free(own_fit);
+    return 0;
+}
+/* Runs an endless fit with a callback. */
+static int32_t run_own_fit(const char *settings, s3cmtf_progress_callback callback, void *user, s3cmtf_model **made)
+{
+    s3cmtf_options *endless = NULL;
+    OK(s3cmtf_options_new("paper", &endless, error));
+    OK(s3cmtf_options_parse(endless, "epochs=1000000 threads=1 eta=0.005", error));
+    OK(s3cmtf_options_parse(endless, settings, error));
+    OK(s3cmtf_fit_new(problem, endless, &own_fit, error));
+    s3cmtf_options_free(endless);
+    OK(s3cmtf_fit_set_callback(own_fit, callback, user, error));
+    own_calls = 0;
+    return s3cmtf_fit_run(own_fit, made, error);
+}
+static void test_s3cmtf_fit_free(void)
+{
+    s3cmtf_model *made = NULL;
+    s3cmtf_fit_free(NULL);
+    OK(run_own_fit("rank=3", use_own_fit, NULL, &made));
+    CHECK(own_calls == 2 && progress_of(own_fit, error).stop_reason == S3CMTF_STOP_CANCELLED);
+    s3cmtf_model_free(made);
+    s3cmtf_fit_free(own_fit);
+    /* A fit that its callback frees ends with the model of the last epoch. */
+    int32_t event = S3CMTF_EVENT_EPOCH;
+    OK(run_own_fit("rank=3", free_own_fit, &event, &made));
+    CHECK(own_calls == 1 && model_info_of(made, error).epochs == 1);
+    s3cmtf_model_free(made);
+    /* The rank is lowered before the first epoch, so there is no model. */
+    event = S3CMTF_EVENT_RANK_LOWERED;
+    CANCELLED(run_own_fit("rank=40", free_own_fit, &event, &out.model));
+    CHECK(own_calls == 1);
+}

@@ -33,6 +33,7 @@ static void test_s3cmtf_model_predict(void)
     NUL(CELLS(cells.modes = NULL));
     NUL(CELLS(cells.modes = missing));
     FITS_NOT(CELLS(cells.count = ENTRIES));
+    FITS_NOT(CELLS((cells.modes = beyond, cells.count = UNREADABLE, cells.type = S3CMTF_U64)));
     BAD(CELLS(cells.count = HUGE_COUNT));
     BAD(CELLS(cells.stride = HUGE_COUNT));
     ENTRY(CELLS((cells.modes = beyond, cells.count = 1, cells.type = S3CMTF_U64)));
@@ -59,6 +60,7 @@ static void test_s3cmtf_model_predict(void)
     uint64_t capacity = 4;
     int32_t type = S3CMTF_F64;
     FITS_NOT(SAMPLED(capacity = 3));
+    FITS_NOT(SAMPLED((cells.modes = beyond, cells.count = UNREADABLE, cells.type = S3CMTF_U64)));
     BAD(SAMPLED(capacity = HUGE_COUNT));
     capacity = 4;
     NUL(SAMPLED(cells.modes = missing));

@@ -122,4 +122,54 @@ static void test_s3cmtf_tune_get_text(void)
     BAD(s3cmtf_tune_get_text(searched, 2, out.bytes, 64, out.u, error));
     STATE(s3cmtf_tune_get_text(search, 0, out.bytes, 64, out.u, error));
 }
-static void test_s3cmtf_tune_free(void) { s3cmtf_tune_free(NULL); }
+
+/* A search whose callback uses the search itself, with the error handle of the call that runs it. */
+static s3cmtf_tune *own_search;
+static int own_trials;
+
+static int32_t use_own_search(const s3cmtf_trial *trial, void *user)
+{
+    s3cmtf_trial best = {.size = sizeof best};
+    (void)trial;
+    (void)user;
+    own_trials++;
+    STATE(s3cmtf_tune_set_range(own_search, "rank", "2,3", error));
+    STATE(s3cmtf_tune_set_checkpoint(own_search, "x", error));
+    STATE(s3cmtf_tune_set_resume(own_search, "x", error));
+    STATE(s3cmtf_tune_set_cancel(own_search, cancel, error));
+    STATE(s3cmtf_tune_set_callback(own_search, NULL, NULL, error));
+    STATE(s3cmtf_tune_run(own_search, error));
+    STATE(s3cmtf_tune_get_count(own_search, out.u, error));
+    STATE(s3cmtf_tune_get_trial(own_search, 0, &best, error));
+    STATE(s3cmtf_tune_get_options(own_search, 0, &out.options, error));
+    STATE(s3cmtf_tune_get_text(own_search, 0, out.bytes, 64, out.u, error));
+    return own_trials == 2;
+}
+static int32_t free_own_search(const s3cmtf_trial *trial, void *user)
+{
+    (void)trial;
+    (void)user;
+    CHECK(++own_trials == 1);
+    s3cmtf_tune_free(own_search);
+    return 0;
+}
+/* Runs a long search with a callback. */
+static int32_t run_own_search(s3cmtf_trial_callback callback)
+{
+    const s3cmtf_tune_request request = {.size = sizeof request, .trials = 1000};
+    OK(s3cmtf_tune_new(problem, options, &request, &own_search, error));
+    OK(s3cmtf_tune_set_callback(own_search, callback, NULL, error));
+    own_trials = 0;
+    return s3cmtf_tune_run(own_search, error);
+}
+static void test_s3cmtf_tune_free(void)
+{
+    uint64_t count = 0;
+    s3cmtf_tune_free(NULL);
+    OK(run_own_search(use_own_search));
+    OK(s3cmtf_tune_get_count(own_search, &count, error));
+    CHECK(own_trials == 2 && count == 1000);
+    s3cmtf_tune_free(own_search);
+    OK(run_own_search(free_own_search));
+    CHECK(own_trials == 1);
+}

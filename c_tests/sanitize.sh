@@ -65,7 +65,7 @@ address() {
   export UBSAN_OPTIONS=print_stacktrace=1
   export S3CMTF_SANITIZER=1
   for source in example.c misuse.c struct_sizes.c one_call.c panic.c files.c workflow.c threads.c float_mode.c \
-    separate_processes.c discover.c cpp_layer.cpp; do
+    separate_processes.c discover.c row_names.c cpp_layer.cpp; do
     # shellcheck disable=SC2086
     compile $source -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
       "$target/sanitize/$triple/debug/libs3cmtf.a" $system_libraries
@@ -81,6 +81,7 @@ address() {
   check workflow "$work"
   check one_call "$work"
   check discover "$work"
+  check row_names "$work"
   check threads $((32 * 1024 * 1024))
   check float_mode
   check cpp_layer "$work"
@@ -96,7 +97,7 @@ memcheck() {
   grep -q avx2 /proc/cpuinfo || export S3CMTF_KERNEL=wide
   local tool="valgrind --quiet --error-exitcode=9 --leak-check=full --suppressions=c_tests/memcheck.supp
     --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible"
-  for source in example.c misuse.c struct_sizes.c one_call.c files.c workflow.c threads.c separate_processes.c discover.c \
+  for source in example.c misuse.c struct_sizes.c one_call.c files.c workflow.c threads.c separate_processes.c discover.c row_names.c \
     cpp_layer.cpp; do
     # shellcheck disable=SC2086
     compile $source -L"$work" -Wl,-rpath,"$work" -ls3cmtf $system_libraries
@@ -111,6 +112,7 @@ memcheck() {
   check workflow "$work"
   check one_call "$work"
   check discover "$work"
+  check row_names "$work"
   check threads
   check cpp_layer "$work"
 }

@@ -57,8 +57,8 @@
  *   s3cmtf_error, which receives a message, or NULL.
  * - Outputs are written only on success. After a failure all objects and buffers are unchanged.
  * - Objects returned by functions (..._new, _open, _load, _run, _take, _get_options, _fold_in, s3cmtf_fit_...) belong to the
- *   caller, who frees each once with the _free function of its type. Objects may be freed in any order; an object that needs
- *   another keeps it alive. Pointers to data inside an object are valid as long as the object.
+ *   caller, who frees each once with the _free function of its type and does not use it afterwards. Objects may be freed in any
+ *   order; an object that needs another keeps it alive. Pointers to data inside an object are valid as long as the object.
  * - Arrays and strings that are passed in are copied or used only during the call, except by s3cmtf_coo_new_view().
  * - Structs that begin with `size` may grow in later versions. Set `size` to sizeof the struct and all fields that are not
  *   needed to 0, as an initializer does; 0 always means a sensible default. Of output structs at most `size` bytes are
@@ -98,7 +98,8 @@
  *   starts a thread, TMPDIR when text is read. Call setenv() in other threads only after that.
  * - An internal error is the status S3CMTF_INTERNAL and does not end the process.
  * - If memory for entries, rows or factors cannot be allocated, the status is S3CMTF_OUT_OF_MEMORY. Failed allocations of
- *   small objects abort the process.
+ *   small objects abort the process. Numbers in arguments and structs are compared with their ranges before anything is allocated
+ *   or computed; only the lengths of arrays are trusted.
  * - Calling threads need 64 KiB of stack.
  *
  * VERSIONS
@@ -326,8 +327,8 @@ typedef struct s3cmtf_entries {
  * ----------
  *
  * Options for parsing text files. Without them the format follows from the name and the content of a file, indices are
- * one-based, and the last column of CSV and TSV files is the value. Any number of calls may use the options, also
- * concurrently.
+ * one-based, and the value column of CSV and TSV files is found by its name or its numbers. Any number of calls may use
+ * the options, also concurrently.
  */
 
 /** Creates default options of reading text; free them with s3cmtf_text_free(). */
@@ -344,11 +345,13 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_text_new(s3cmtf_text **text, s3cmtf_error *er
   *
   *  CSV and TSV; a COLUMN is a name in the header or a number from 1, a MODE counts from 0:
   *  - "columns": list of the index columns, one per mode; by default all but value and weight
-  *  - "value", "weight": the value column (by default the last) and the weight column
+  *  - "value": the value column; by default the only one that "columns" leaves, else the one called rating, value, stars,
+  *    score or count, else the only one with numbers; without a header the last
+  *  - "weight": the weight column
   *  - "strings": list of columns whose ids are strings even if they look like numbers; or "all"
   *  - "names": MODE:FILE, a names file of an earlier conversion, so that ids keep their rows; adds one
   *  - "delimiter": the separator of columns, one ASCII character
-  *  - "no_header": flag: the first line is data
+  *  - "no_header": flag: the first line is data; otherwise it must have names
   *
   *  CSV and TSV, only for s3cmtf_coo_convert():
   *  - "time": `COLUMN:UNIT[:FORMAT]`, groups times by year, quarter, month, week, day, hour, weekday or hour-of-week; the
@@ -457,8 +460,9 @@ typedef struct s3cmtf_split_request {
 /** Opens a binary COO file or a text file (.tns, .mtx, .csv, .tsv, optionally gzipped); text is converted to an unnamed
   *  temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be
   *  NULL. The header of the file and the checksums of its sections are verified here, which reads the file once; a mismatch
-  *  is S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Entries are validated by
-  *  s3cmtf_coo_check() and by every fit. */
+  *  is S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Rows have the names in the files beside
+  *  it that s3cmtf_coo_convert() wrote (PATH.mode1.tsv), or the ids of a text. Rows of a tensor or model and of other
+  *  entries with names are matched by name. Entries are validated by s3cmtf_coo_check() and by every fit. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_open(const char *path, int32_t mode, const s3cmtf_text *text,
     const s3cmtf_cancel *cancel, s3cmtf_coo **coo, s3cmtf_error *error);
 
@@ -497,7 +501,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_new_weighted(const s3cmtf_coo *coo, const
     s3cmtf_coo **weighted, s3cmtf_error *error);
 
 /** Does the same with the values of `weights`, which lists the same entries in the same order; the first entry that differs
-  *  is S3CMTF_BAD_ENTRY. Both are shared, not copied. */
+  *  is S3CMTF_BAD_ENTRY. Rows of files with names are compared by name. Both are shared, not copied. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_new_weighted_by(const s3cmtf_coo *coo, const s3cmtf_coo *weights,
     s3cmtf_coo **weighted, s3cmtf_error *error);
 
@@ -663,7 +667,8 @@ typedef struct s3cmtf_coupling {
 /** Creates a problem from a tensor, which is shared and may be freed. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_problem_new(const s3cmtf_coo *tensor, s3cmtf_problem **problem, s3cmtf_error *error);
 
-/** Couples a matrix to a mode of the tensor: its rows are the rows of that mode. `coupling` may be NULL. Any number of
+/** Couples a matrix to a mode of the tensor: its rows are the rows of that mode. If both were opened from files with names of these
+  *  rows, rows are matched by name, and rows that only the matrix has are added to the mode; otherwise by number. `coupling` may be NULL. Any number of
   *  matrices may be coupled, several to one mode. The matrix is shared and may be freed. After an error the problem is
   *  unchanged. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_problem_add_matrix(s3cmtf_problem *problem, uint64_t mode, const s3cmtf_coo *matrix,
@@ -696,7 +701,7 @@ void s3cmtf_problem_free(s3cmtf_problem *problem);
 #define S3CMTF_EVENT_ROLLED_BACK 3
 /** A checkpoint was written. */
 #define S3CMTF_EVENT_CHECKPOINT 4
-/** A warning about data or options. Later versions may have further events. */
+/** A warning about data, options or a checkpoint. Later versions may have further events. */
 #define S3CMTF_EVENT_WARNING 5
 /** The fit selected something that the options left open, by evidence that the message states. */
 #define S3CMTF_EVENT_SELECTED 6
@@ -708,7 +713,8 @@ void s3cmtf_problem_free(s3cmtf_problem *problem);
 #define S3CMTF_STOP_TOLERANCE 2
 /** The validation error stopped improving (option "patience"). */
 #define S3CMTF_STOP_PATIENCE 3
-/** The option "time_limit" was reached. Before the end of the first epoch the model has its initial values. */
+/** The option "time_limit" was reached. Before the end of the first epoch the model has its initial values, or predicts the mean if
+  *  these were not complete half a second after the limit. */
 #define S3CMTF_STOP_TIME_LIMIT 4
 /** A callback or a cancel token ended the fit after at least one epoch. */
 #define S3CMTF_STOP_CANCELLED 5
@@ -754,8 +760,9 @@ typedef struct s3cmtf_progress {
 } s3cmtf_progress;
 
 /** Called by s3cmtf_fit_run() on the calling thread, after every epoch and at other events. A result other than 0 ends the
-  *  fit with the model of the last epoch, or with S3CMTF_CANCELLED if there is none. The callback must not throw, longjmp,
-  *  or use the fit; it may call the library otherwise. `progress` is valid until it returns. */
+  *  fit with the model of the last epoch, or with S3CMTF_CANCELLED if there is none. The callback must not throw or longjmp. It
+  *  may call the library, also with the error handle of s3cmtf_fit_run(); of its own fit it may call s3cmtf_fit_get_progress(),
+  *  s3cmtf_fit_cancel() and s3cmtf_fit_free(), and other functions return S3CMTF_BAD_STATE. `progress` is valid until it returns. */
 typedef int32_t (*s3cmtf_progress_callback)(const s3cmtf_progress *progress, void *user);
 
 /** Fits a model to the tensor `entries` in one call. `options` are NAME=VALUE pairs as in s3cmtf_options_parse(), such as
@@ -782,13 +789,15 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_valid(s3cmtf_fit *fit, const s3cmtf_c
 /** Sets a model to start from; rows that it does not contain are initialized. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_init(s3cmtf_fit *fit, const s3cmtf_model *model, s3cmtf_error *error);
 
-/** Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL
+/** Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. A checkpoint
+  *  that cannot be written does not end the fit: the first is a warning (S3CMTF_EVENT_WARNING, and in the record of the model). NULL
   *  removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_checkpoint(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
 
 /** Sets a checkpoint to resume from. Data and options must be those of the interrupted fit; only "epochs", "samples",
   *  "threads", "pin", "kernel", "time_limit" and "checkpoint_every" may differ. A checkpoint is a model file:
-  *  s3cmtf_model_load() and s3cmtf_model_get_options() tell its options. NULL removes it. */
+  *  s3cmtf_model_load() and s3cmtf_model_get_options() tell its options. The file is only read, unless it is also set as the checkpoint to
+  *  write. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_resume(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
 
 /** Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with
@@ -800,8 +809,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_cancel(s3cmtf_fit *fit, const s3cmtf_
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_callback(s3cmtf_fit *fit, s3cmtf_progress_callback callback, void *user,
     s3cmtf_error *error);
 
-/** Runs the fit and returns the model. Until then no other function may be called with this fit; a token
-  *  (s3cmtf_fit_set_cancel()) ends it from another thread. */
+/** Runs the fit and returns the model. Until then no other function may be called with this fit, except in its callback; a
+  *  token (s3cmtf_fit_set_cancel()) ends it from another thread. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_run(s3cmtf_fit *fit, s3cmtf_model **model, s3cmtf_error *error);
 
 /** Starts the fit on a background thread and returns immediately. A fit with a callback is S3CMTF_BAD_STATE. */
@@ -812,7 +821,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_get_progress(const s3cmtf_fit *fit, s3cmt
     s3cmtf_error *error);
 
 /** Waits until a fit in the background ends, for at most `seconds` (negative: without limit). Writes 1 to `running` if it is
-  *  still running and 0 if it has ended. Several threads may wait at the same time. */
+  *  still running and 0 if it has ended. Several threads may wait at the same time. A fit that s3cmtf_fit_run() runs is
+  *  S3CMTF_BAD_STATE. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_wait(const s3cmtf_fit *fit, double seconds, int32_t *running,
     s3cmtf_error *error);
 
@@ -823,7 +833,9 @@ void s3cmtf_fit_cancel(const s3cmtf_fit *fit);
   *  runs and after the model was taken. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_take(s3cmtf_fit *fit, s3cmtf_model **model, s3cmtf_error *error);
 
-/** Frees a fit. One that is running in the background is cancelled first. NULL is ignored. */
+/** Frees a fit. One that is running in the background is cancelled first, and threads that wait for it in s3cmtf_fit_wait()
+  *  return. Called in the callback of the fit, it ends the fit as a result other than 0 does, the callback is not called again,
+  *  and s3cmtf_fit_run() frees the fit before it returns. NULL is ignored. */
 void s3cmtf_fit_free(s3cmtf_fit *fit);
 
 /*
@@ -839,9 +851,9 @@ void s3cmtf_fit_free(s3cmtf_fit *fit);
 typedef struct s3cmtf_tune_request {
     /** sizeof(s3cmtf_tune_request). */
     uint64_t size;
-    /** The number of trials, including the fit with the given options; 0 means 200. */
+    /** The number of trials, including the fit with the given options, at most 10,000; 0 means 200. */
     uint64_t trials;
-    /** The number of rungs of successive halving; 0 means 3. At the last rung trials have all their epochs. */
+    /** The number of rungs of successive halving, at most 20; 0 means 3. At the last rung trials have all their epochs. */
     uint64_t rungs;
     /** The number of threads of each fit; 0 means 1. The option "threads" is the number of all threads together. */
     uint64_t fit_threads;
@@ -877,8 +889,8 @@ typedef struct s3cmtf_trial {
 } s3cmtf_trial;
 
 /** Called by s3cmtf_tune_run() on the calling thread, after every fit of a trial. A result other than 0 ends the search
-  *  with the trials evaluated so far. The callback must not throw, longjmp, or use the search; it may call the library
-  *  otherwise. */
+  *  with the trials evaluated so far. The callback must not throw or longjmp. It may call the library, also with the error handle of
+  *  s3cmtf_tune_run(); of its own search it may call s3cmtf_tune_free(), and other functions return S3CMTF_BAD_STATE. */
 typedef int32_t (*s3cmtf_trial_callback)(const s3cmtf_trial *trial, void *user);
 
 /** Creates a search. Problem and options are copied (entries are shared) and may be freed or changed. All trials have
@@ -892,11 +904,12 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_new(const s3cmtf_problem *problem, const
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_range(s3cmtf_tune *tune, const char *name, const char *range,
     s3cmtf_error *error);
 
-/** Sets the file in which the state of the search is saved and replaced atomically. NULL removes it. */
+/** Sets the file in which the state of the search is saved and replaced atomically. A state that cannot be saved does not end the
+  *  search: its result does not depend on the file. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_checkpoint(s3cmtf_tune *tune, const char *path, s3cmtf_error *error);
 
-/** Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. NULL
-  *  removes it. */
+/** Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. Without
+  *  s3cmtf_tune_set_checkpoint() the file is also saved again. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_resume(s3cmtf_tune *tune, const char *path, s3cmtf_error *error);
 
 /** Sets a token that ends the search from any thread with the trials evaluated so far, or with S3CMTF_CANCELLED if there are
@@ -907,7 +920,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_cancel(s3cmtf_tune *tune, const s3cm
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_callback(s3cmtf_tune *tune, s3cmtf_trial_callback callback, void *user,
     s3cmtf_error *error);
 
-/** Runs the search. After a failure it may be changed and run again. */
+/** Runs the search. After a failure it may be changed and run again. Until its end no other function may be called with this
+  *  search, except in its callback. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_run(s3cmtf_tune *tune, s3cmtf_error *error);
 
 /** Writes the number of trials of a search that has ended. */
@@ -927,7 +941,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_get_options(const s3cmtf_tune *tune, uin
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_get_text(const s3cmtf_tune *tune, uint64_t place, char *text, uint64_t capacity,
     uint64_t *needed, s3cmtf_error *error);
 
-/** Frees a search. NULL is ignored. */
+/** Frees a search. Called in its own callback, it ends the search as a result other than 0 does, the callback is not called
+  *  again, and s3cmtf_tune_run() frees the search before it returns. NULL is ignored. */
 void s3cmtf_tune_free(s3cmtf_tune *tune);
 
 /*
@@ -1015,7 +1030,8 @@ typedef struct s3cmtf_view {
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_load(const char *path, int32_t mode, s3cmtf_model **model,
     s3cmtf_error *error);
 
-/** Writes a model file, which appears complete or not at all. */
+/** Writes a model file, which appears complete or not at all. If its rows have names, because its tensor was opened from a file with
+  *  names, these are written beside it (PATH.mode1.tsv), as are those of columns of matrices (PATH.matrix1.tsv). */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_save(const s3cmtf_model *model, const char *path, s3cmtf_error *error);
 
 /** Writes factors, core, mean, biases, and factors and offsets of the matrices to a folder as .npy files, factors and core
@@ -1523,15 +1539,15 @@ void s3cmtf_concepts_free(s3cmtf_concepts *concepts);
 typedef struct s3cmtf_clusters_request {
     /** sizeof(s3cmtf_clusters_request). */
     uint64_t size;
-    /** Number of clusters; 0: chosen by the gap statistic. */
+    /** Number of clusters, at most 10,000; 0: chosen by the gap statistic. */
     uint64_t k;
-    /** Largest number of clusters of the gap curve; 0: 20, or no curve if `k` is above 0. */
+    /** Largest number of clusters of the gap curve, at most 1,000; 0: 20, or no curve if `k` is above 0. */
     uint64_t max_k;
-    /** Number of k-means runs, of which the best is kept; 0: 10. */
+    /** Number of k-means runs, of which the best is kept, at most 1,000; 0: 10. */
     uint64_t restarts;
-    /** Number of reference sets of the gap statistic; 0: 10. */
+    /** Number of reference sets of the gap statistic, at most 1,000; 0: 10. */
     uint64_t references;
-    /** Largest number of rows for the gap curve; more are subsampled. 0: 20,000. */
+    /** Largest number of rows for the gap curve, at most 1,000,000; more are subsampled. 0: 20,000. */
     uint64_t curve_rows;
     /** Smallest number of tensor entries of a clustered row; 0: 1. */
     uint64_t min_entries;

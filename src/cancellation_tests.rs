@@ -3,12 +3,11 @@
 use std::cell::Cell;
 
 use crate::discover::{ClusterOptions, ConceptOptions, cluster_rows, describe_concepts};
-use crate::error::Error;
-use crate::format::{CooView, Values};
-use crate::model::Model;
+use crate::format::{CooView, OpenMode, Values};
+use crate::model::{self, Model};
 use crate::options::{Algorithm, Initialization, ModelKind, Options};
 use crate::predict::{PredictOptions, predict_entries};
-use crate::problem::Problem;
+use crate::problem::{MatrixKind, Problem};
 use crate::progress::operations::largest_between_polls;
 use crate::progress::{Monitor, OPERATIONS_PER_POLL};
 use crate::random::RandomStream;
@@ -168,41 +167,170 @@ impl Monitor for CancelAt {
     }
 }
 
+/// Returns the distance to the next poll to cancel at: 1 in the long form, and for the first polls.
+fn next_step(at: u64) -> u64 {
+    let is_long = std::env::var_os("S3CMTF_LONG_TESTS").is_some_and(|v| v == "1");
+    if is_long { 1 } else { 1 + (at / 10).min(16) }
+}
+
+/// Cancels a fit at each poll in turn, or at some of them in the short form. Checks that the result is always a usable model, and
+/// returns the number of polls.
+fn cancel_at_all_polls(problem: &Problem<'_>, options: &Options, input: &FitInput<'_>) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.s3m");
+    let first_epoch = input.resume.as_deref().map_or(0, |resumed| {
+        let model = model::load(resumed, OpenMode::Private).unwrap();
+        model.history().last().unwrap().epoch
+    });
+    let (mut at, mut is_complete, mut without_epochs) = (0, false, 0);
+    while !is_complete {
+        let monitor = CancelAt {
+            polls: Cell::new(0),
+            at,
+        };
+        let what = format!("{:?}, cancelled at poll {at}", options.algorithm);
+        let fitted = fit(problem, options, input, &mut (), &monitor);
+        let (model, summary) = fitted.unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert!(model.is_finite(), "{what}");
+        is_complete = summary.reason != StopReason::Cancelled;
+        assert!(summary.epochs >= first_epoch, "{what}");
+        assert_eq!(model.history().is_empty(), summary.epochs == 0, "{what}");
+        assert_eq!(
+            summary.is_without_epochs(),
+            !is_complete && summary.epochs == 0
+        );
+        without_epochs += u64::from(summary.epochs == 0);
+        if let Some(samples) = model.samples() {
+            assert!(samples.iter().all(|s| s.noise_deviation > 0.0));
+            assert!(!samples.is_empty());
+        }
+        model::save(&model, &path).unwrap();
+        let loaded = model::load(&path, OpenMode::Private).unwrap();
+        let predictions = PredictOptions {
+            clip: false,
+            threads: 1,
+        };
+        let view = problem.tensor().view();
+        predict_entries(&loaded, view, &predictions, &(), |_, values| {
+            assert!(values.iter().all(|x| x.is_finite()), "{what}");
+            Ok(())
+        })
+        .unwrap();
+        at += next_step(at);
+    }
+    assert!(without_epochs > 0 || first_epoch > 0);
+    at
+}
+
 #[test]
 fn a_fit_can_be_cancelled_at_any_poll() {
     let entries = Entries::random(3, 20, 600);
     entries.with_problem(|problem| {
         for &algorithm in Algorithm::ALL {
-            let mut options = options(algorithm, largest_model(algorithm), 3);
-            options.subset_size = 2;
-            (options.epochs, options.samples, options.threads) = (3, 2, 1);
-            options.valid_fraction = match algorithm {
-                Algorithm::Gibbs => 0.0,
-                _ => 0.2,
-            };
-            let (mut at, mut is_complete) = (0, false);
-            while !is_complete {
-                let monitor = CancelAt {
-                    polls: Cell::new(0),
-                    at,
-                };
-                match fit(problem, &options, &FitInput::default(), &mut (), &monitor) {
-                    Err(Error::Cancelled) => {}
-                    Err(e) => panic!("{algorithm:?}, cancelled at poll {at}: {e}"),
-                    Ok((model, summary)) => {
-                        assert!(model.is_finite());
-                        is_complete = summary.reason != StopReason::Cancelled;
-                        assert!(is_complete || summary.epochs < 3 * options.epochs);
-                        if let Some(samples) = model.samples() {
-                            assert!(samples.iter().all(|s| s.noise_deviation > 0.0));
-                            assert!(!samples.is_empty());
-                        }
-                    }
-                }
-                // All of the first polls, then one in ten percent more.
-                at += 1 + at / 10;
-            }
-            assert!(at > 60, "{algorithm:?}: only {at} polls");
+            let options = short_options(algorithm);
+            let polls = cancel_at_all_polls(problem, &options, &FitInput::default());
+            assert!(polls > 60, "{algorithm:?}: only {polls} polls");
         }
     });
+}
+
+#[test]
+fn a_fit_with_open_choices_can_be_cancelled_at_any_poll() {
+    let entries = Entries::random(3, 20, 600);
+    // Equal values at different positions, so that both its weight and its kind are open.
+    let positions = (0..400).filter(|i| (i / 20 + i % 20) % 2 == 0);
+    let (rows, columns) = positions.map(|i| (i / 20, i % 20)).unzip();
+    let matrix = Entries {
+        sizes: vec![20; 2],
+        columns: vec![rows, columns],
+        values: vec![1.0; 200],
+    };
+    let (entries, matrix) = (&entries, &matrix);
+    entries.with_view(|tensor| {
+        matrix.with_view(|matrix| {
+            let builder = Problem::builder(tensor.clone());
+            let builder = builder.matrix(0, matrix.clone(), None, MatrixKind::Auto);
+            let problem = builder.build(&()).unwrap();
+            for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
+                let options = short_options(algorithm);
+                let alone = Options {
+                    lambda_m: vec![1.0],
+                    ..options.clone()
+                };
+                let polls = cancel_at_all_polls(&problem, &options, &FitInput::default());
+                let polls_alone = cancel_at_all_polls(&problem, &alone, &FitInput::default());
+                assert!(polls > polls_alone, "{algorithm:?}: nothing was compared");
+            }
+        })
+    });
+}
+
+#[test]
+fn a_fit_from_a_model_or_a_checkpoint_can_be_cancelled_at_any_poll() {
+    let entries = Entries::random(3, 20, 600);
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = folder.path().join("c.s3m");
+    entries.with_problem(|problem| {
+        for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
+            let mut options = short_options(algorithm);
+            let input = FitInput {
+                checkpoint: Some(checkpoint.clone()),
+                ..FitInput::default()
+            };
+            let (model, _) = fit(problem, &options, &input, &mut (), &()).unwrap();
+            let input = FitInput {
+                init: Some(&model),
+                ..FitInput::default()
+            };
+            cancel_at_all_polls(problem, &options, &input);
+            let input = FitInput {
+                resume: Some(checkpoint.clone()),
+                ..FitInput::default()
+            };
+            options.epochs += 2;
+            cancel_at_all_polls(problem, &options, &input);
+        }
+    });
+}
+
+#[test]
+fn a_search_can_be_cancelled_at_any_poll() {
+    let entries = Entries::random(3, 20, 600);
+    entries.with_problem(|problem| {
+        let options = short_options(Algorithm::Blocked);
+        let search = TuneOptions {
+            trials: 3,
+            rungs: 2,
+            ..TuneOptions::default()
+        };
+        let (mut at, mut measured) = (0, Vec::new());
+        loop {
+            let monitor = CancelAt {
+                polls: Cell::new(0),
+                at,
+            };
+            let found = tune(problem, &options, &search, &mut (), &monitor).unwrap();
+            let best = found.best();
+            assert!(best.rungs > 0 || best.number == 0);
+            assert!(!best.options.rank.is_empty());
+            measured.push(best.rungs > 0);
+            if found.reason != StopReason::Cancelled {
+                break;
+            }
+            at += next_step(at);
+        }
+        assert!(measured.contains(&false) && measured.contains(&true));
+    });
+}
+
+/// Returns the options of a fit of a few milliseconds.
+fn short_options(algorithm: Algorithm) -> Options {
+    let mut options = options(algorithm, largest_model(algorithm), 3);
+    options.subset_size = 2;
+    (options.epochs, options.samples, options.threads) = (3, 2, 1);
+    options.valid_fraction = match algorithm {
+        Algorithm::Gibbs => 0.0,
+        _ => 0.2,
+    };
+    options
 }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// The result type of all fallible functions of this crate.
@@ -131,6 +132,21 @@ impl Error {
             format!("no memory for {count} {items}"),
             io::ErrorKind::OutOfMemory.into(),
         )
+    }
+
+    /// Returns an [`Error::Argument`] unless a number that decides how much memory or time an operation takes is in its range.
+    pub(crate) fn check_range(
+        name: &str,
+        number: usize,
+        range: RangeInclusive<usize>,
+    ) -> Result<()> {
+        if range.contains(&number) {
+            return Ok(());
+        }
+        let (low, high) = (range.start(), range.end());
+        Err(Error::argument(format!(
+            "{name} = {number}: it must be a whole number from {low} to {high}"
+        )))
     }
 
     /// Makes an [`Error::Argument`].

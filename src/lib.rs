@@ -56,6 +56,7 @@ pub(crate) mod normal_distribution;
 pub mod options;
 pub mod parallel;
 pub mod predict;
+pub mod printable;
 pub mod problem;
 pub mod progress;
 pub(crate) mod random;

@@ -1,7 +1,10 @@
 //! The memory that this process can still use.
 
 use std::fs;
+use std::io;
 use std::path::Path;
+
+use crate::error::{Error, Result};
 
 /// Where the hierarchy of control groups is mounted.
 const CGROUPS: &str = "/sys/fs/cgroup";
@@ -19,6 +22,33 @@ pub fn available_memory() -> Option<u64> {
         .ancestors()
         .filter_map(|group| group_limit(&Path::new(CGROUPS).join(group)));
     Some(limits.fold(available, u64::min))
+}
+
+/// Fails if more than the available memory is needed, which a system may grant, and then end the process that uses it. `who` is the
+/// beginning of the message, such as `the table needs`; `advice` says how to need less.
+pub(crate) fn require_memory(bytes: f64, who: &str, advice: &str) -> Result<()> {
+    let Some(available) = available_memory().filter(|a| bytes > *a as f64) else {
+        return Ok(());
+    };
+    Err(Error::io(
+        format!(
+            "{who} about {} of memory, and {} are available; {advice}",
+            describe(bytes),
+            describe(available as f64)
+        ),
+        io::ErrorKind::OutOfMemory.into(),
+    ))
+}
+
+/// Writes a number of bytes with its unit.
+fn describe(bytes: f64) -> String {
+    let units = ["MB", "GB", "TB", "PB", "EB"];
+    let unit = ((bytes.log10() / 3.0) as usize).clamp(2, units.len() + 1);
+    format!(
+        "{:.1} {}",
+        bytes / 1000f64.powi(unit as i32),
+        units[unit - 2]
+    )
 }
 
 /// Returns the memory that a control group may still use, if it has a limit. Pages of files that the system can evict count as

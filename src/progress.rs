@@ -17,8 +17,8 @@ pub trait Monitor {
         let _ = (phase, done, total);
     }
 
-    /// Returns whether to stop. The operation then returns [`Error::Cancelled`] and leaves no partial output. A fit that has
-    /// begun its epochs is the exception: it returns the model of the last complete epoch.
+    /// Returns whether to stop. The operation then returns [`Error::Cancelled`] and leaves no partial output. A fit is the
+    /// exception: it returns the model of the last complete epoch, or one without epochs.
     fn cancelled(&self) -> bool {
         false
     }

@@ -1,10 +1,13 @@
-//! Stable sorting where speed does not matter.
+//! Stable sorting where speed does not matter, and sorting of long lists that can be cancelled.
 //!
 //! Every sort of the standard library compiles to thousands of instructions per element type and comparison.
 //! These functions share one such sort, that of a permutation, and compare through a trait object. Sorts of
-//! all entries or all rows call the standard library.
+//! all entries or all rows call the standard library, piece by piece.
 
 use std::cmp::Ordering;
+
+use crate::error::Result;
+use crate::progress::{Monitor, check_cancelled};
 
 /// Sorts `items`; equal ones keep their order. Equivalent to [`slice::sort_by`].
 pub(crate) fn stable_sort_by<T>(items: &mut [T], compare: &dyn Fn(&T, &T) -> Ordering) {
@@ -38,10 +41,28 @@ fn apply_permutation(permutation: &mut [usize], swap: &mut dyn FnMut(usize, usiz
     }
 }
 
+/// Number of items that are sorted between two polls for a cancellation: about a tenth of a second.
+const ITEMS_PER_POLL: usize = 1 << 20;
+
+/// Sorts items, and polls `monitor` after every [`ITEMS_PER_POLL`] of them.
+pub(crate) fn sort_polling<T: Ord>(items: &mut [T], monitor: &dyn Monitor) -> Result<()> {
+    check_cancelled(monitor)?;
+    if items.len() <= ITEMS_PER_POLL {
+        items.sort_unstable();
+        return Ok(());
+    }
+    let middle = items.len() / 2;
+    let (smaller, _, larger) = items.select_nth_unstable(middle);
+    sort_polling(smaller, monitor)?;
+    sort_polling(larger, monitor)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::splitmix64;
+    use crate::error::Error;
+    use crate::progress::StopFlag;
+    use crate::random::{RandomStream, splitmix64};
 
     #[test]
     fn sorts_as_the_standard_library_does() {
@@ -58,5 +79,18 @@ mod tests {
             stable_sort_by(&mut found, &|a, b| a.0.cmp(&b.0));
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn long_lists_are_sorted_and_polled() {
+        let mut s = RandomStream::new(&[2]);
+        let count = 5 * ITEMS_PER_POLL / 2;
+        let mut pairs: Vec<(u64, u64)> = (0..count as u64).map(|i| (s.below(1000), i)).collect();
+        sort_polling(&mut pairs, &()).unwrap();
+        assert!(pairs.is_sorted());
+        let stop = StopFlag::new();
+        stop.request();
+        let cancelled = sort_polling(&mut pairs, &stop);
+        assert!(matches!(cancelled, Err(Error::Cancelled)));
     }
 }

@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, FromArgMatches};
-use s3cmtf::format::{CooFile, TextOptions};
+use s3cmtf::format::{CooFile, ModelNames, RowMatcher, TextOptions};
+use s3cmtf::model::Model;
 use s3cmtf::options::Options;
 use s3cmtf::problem::Problem;
 use s3cmtf::{Error, Result};
 
 use crate::coupling_spec::CouplingSpec;
 use crate::input::{
-    InputFormat, TextArguments, VerifyArguments, any_text, same_file, set_text_option,
+    InputFormat, MatchedFile, TextArguments, VerifyArguments, any_text, set_text_option,
 };
+use crate::output::print_warning;
 use crate::progress::Progress;
 
 /// Returns the options for reading tensor, test and validation entries from text.
@@ -36,14 +38,16 @@ pub(crate) fn matrix_text_options<'a>(
     Ok(options)
 }
 
-/// The opened input files of a fit.
+/// The opened input files of a fit. The rows of all others are matched with those of the tensor.
 pub(crate) struct FitData {
     tensor: CooFile,
     /// Weights of the entries of the tensor.
-    weights: Option<CooFile>,
-    pub matrices: Vec<(CouplingSpec, CooFile)>,
+    weights: Option<MatchedFile>,
+    pub matrices: Vec<(CouplingSpec, MatchedFile)>,
     /// The format of tensor, test and validation files.
     entry_format: InputFormat,
+    /// The rows of the tensor and the matrices.
+    matcher: RowMatcher,
 }
 
 impl FitData {
@@ -64,9 +68,12 @@ impl FitData {
             verify,
         };
         let tensor = entry_format.open(tensor, progress)?;
-        let weights = weights
-            .map(|w| entry_format.open(w, progress))
-            .transpose()?;
+        let mut matcher = RowMatcher::of_tensor(&tensor.view(), tensor.names()?.clone());
+        let weights = match weights {
+            // Its rows are those of the tensor, or an error.
+            Some(path) => Some(entry_format.open_entries(path, &mut matcher.clone(), progress)?),
+            None => None,
+        };
         let mut couplings: Vec<CouplingSpec> = Vec::new();
         for option in ["matrix", "graph"] {
             for spec in a.get_many::<String>(option).into_iter().flatten() {
@@ -94,22 +101,56 @@ impl FitData {
                 "--matrix-text applies to matrices and graphs, and none is given".into(),
             ));
         }
-        let mut matrices: Vec<(CouplingSpec, CooFile)> = Vec::new();
+        let mut matrices: Vec<(CouplingSpec, MatchedFile)> = Vec::new();
         for spec in couplings {
-            let file = matrix_format.open(&spec.file, progress)?;
+            let (mode, columns) = (spec.mode, spec.kind.is_graph().then_some(spec.mode));
+            let file =
+                matrix_format.open_coupled(&spec.file, &mut matcher, mode, columns, progress)?;
             matrices.push((spec, file));
+        }
+        for (_, file) in &mut matrices {
+            file.rows.update_sizes(&matcher);
         }
         Ok(FitData {
             tensor,
             weights,
             matrices,
             entry_format,
+            matcher,
         })
     }
 
     /// Opens test or validation entries, in the format of the tensor.
-    pub(crate) fn open_entries(&self, path: &Path, progress: &Progress) -> Result<CooFile> {
-        self.entry_format.open(path, progress)
+    pub(crate) fn open_entries(&self, path: &Path, progress: &Progress) -> Result<MatchedFile> {
+        let mut matcher = self.matcher.clone();
+        self.entry_format.open_entries(path, &mut matcher, progress)
+    }
+
+    /// Returns an error if rows or columns of an initial model have other names than those of the data.
+    pub(crate) fn check_names_of_model(&self, model: &Model, path: &Path) -> Result<()> {
+        let widths = self.matrices.iter().map(|(_, file)| file.view().dims()[1]);
+        let tensor = self.matcher.tensor(self.tensor.view());
+        let own = RowMatcher::of_model(
+            tensor.name(),
+            tensor.dims(),
+            &widths.collect::<Vec<u64>>(),
+            self.names()?,
+        );
+        let warnings = model.row_matcher(path)?.require_same_rows(&own)?;
+        warnings.iter().for_each(|text| print_warning(text));
+        Ok(())
+    }
+
+    /// Returns the names of the rows of the tensor and the matrices, and of the columns of the matrices.
+    pub(crate) fn names(&self) -> Result<ModelNames> {
+        let columns = self.matrices.iter().map(|(spec, matched)| {
+            let names = matched.file.names()?.get(1).cloned().flatten();
+            Ok(names.filter(|_| !spec.kind.is_graph()))
+        });
+        Ok(ModelNames {
+            modes: self.matcher.names(),
+            columns: columns.collect::<Result<_>>()?,
+        })
     }
 
     /// Builds the problem of a fit with these options.
@@ -118,9 +159,10 @@ impl FitData {
         options: &Options,
         progress: &Progress,
     ) -> Result<Problem<'_>> {
+        let tensor = self.matcher.tensor(self.tensor.view());
         let entries = match &self.weights {
-            Some(weights) => self.tensor.view().with_weights_of(&weights.view())?,
-            None => self.tensor.view(),
+            Some(weights) => tensor.with_weights_of(&weights.view())?,
+            None => tensor,
         };
         let mut builder = Problem::builder(entries)
             .seed(options.seed)
@@ -132,30 +174,5 @@ impl FitData {
             }
         }
         builder.build(progress)
-    }
-
-    /// Rejects outputs that would overwrite an input: the files of this problem, the `--config` file or `other_inputs`.
-    pub(crate) fn check_outputs(
-        &self,
-        a: &ArgMatches,
-        other_inputs: &[Option<&PathBuf>],
-        outputs: &[Option<&PathBuf>],
-    ) -> Result<()> {
-        let named = ["tensor", "weights", "config"].map(|name| a.get_one::<PathBuf>(name));
-        let inputs = named
-            .into_iter()
-            .chain(other_inputs.iter().copied())
-            .flatten();
-        let coupled = self.matrices.iter().map(|(spec, _)| &spec.file);
-        let inputs: Vec<&PathBuf> = inputs.chain(coupled).collect();
-        for output in outputs.iter().copied().flatten() {
-            if inputs.iter().any(|input| same_file(input, output)) {
-                return Err(Error::Argument(format!(
-                    "{} is read by this command and would be overwritten; write to another file",
-                    output.display()
-                )));
-            }
-        }
-        Ok(())
     }
 }

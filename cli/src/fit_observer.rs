@@ -1,20 +1,18 @@
 //! Prints epochs and events while a fit, a search (`tune`) or a batch runs.
 
+use s3cmtf::Monitor;
 use s3cmtf::model::EpochMetrics;
 use s3cmtf::solver::{Control, Event, Observer};
-use s3cmtf::{Error, Monitor};
 use serde_json::{Value, json};
 
 use crate::epoch_table::{Columns, EpochTable, LineLimit};
 use crate::output::{Output, format_number, print_warning};
 use crate::progress::Progress;
 
-/// Prints epochs and events as they occur. Stops the run when printing fails or the user cancels.
+/// Prints epochs and events as they occur. Stops the run when the user cancels.
 pub(crate) struct ConsoleObserver<'a> {
     pub progress: &'a Progress,
     pub out: &'a mut Output,
-    /// The first error of standard output.
-    pub output_error: Option<Error>,
     pub table: EpochTable,
     /// Number of epochs of the fit, if known.
     pub epochs: u64,
@@ -28,7 +26,6 @@ impl<'a> ConsoleObserver<'a> {
         ConsoleObserver {
             progress,
             out,
-            output_error: None,
             table: EpochTable::new(Columns::default(), is_terminal),
             epochs: 0,
             trial_lines: LineLimit::new(is_terminal),
@@ -81,10 +78,8 @@ impl Observer for ConsoleObserver<'_> {
                 json!({"what": what, "text": text}),
             ),
             Event::Warning(text) => {
-                if !self.out.json {
-                    self.progress.suspend(|| print_warning(text));
-                }
-                ("warning", String::new(), json!({"text": text}))
+                self.warn(text);
+                return;
             }
             Event::Stopped(reason) => ("stopped", String::new(), json!({"reason": reason.name()})),
             _ => return,
@@ -103,12 +98,20 @@ impl Observer for ConsoleObserver<'_> {
 }
 
 impl ConsoleObserver<'_> {
-    /// Writes the output so far. Returns `Stop` if that fails or the user cancelled.
-    pub(crate) fn flush(&mut self) -> Control {
-        if let Err(e) = self.out.flush() {
-            self.output_error.get_or_insert(e);
+    /// Prints a warning.
+    pub(crate) fn warn(&mut self, text: &str) {
+        if !self.out.json {
+            self.progress.suspend(|| print_warning(text));
         }
-        if self.output_error.is_some() || self.progress.cancelled() {
+        self.out.object(&json!({"event": "warning", "text": text}));
+        self.flush();
+    }
+
+    /// Writes the output so far. Returns `Stop` if the user cancelled.
+    pub(crate) fn flush(&mut self) -> Control {
+        // The commands that use this write files, and report a failure of standard output at their end.
+        let _ = self.out.flush();
+        if self.progress.cancelled() {
             Control::Stop
         } else {
             Control::Continue

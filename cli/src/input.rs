@@ -4,13 +4,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use s3cmtf::discover::RowNames;
 use s3cmtf::format::{
-    self, CooFile, DelimitedOptions, Input, Names, OpenMode, TextFormat, TextOptions,
+    self, CooFile, CooView, DelimitedOptions, Input, MatchedRole, Names, OpenMode, RowMatch,
+    RowMatcher, TextFormat, TextOptions,
 };
 use s3cmtf::{Error, Monitor, Result};
 
 use crate::interruptible_reader::InterruptibleReader;
 use crate::option_arguments::ADVANCED;
+use crate::output::{print_note, print_warning};
 use crate::progress::Progress;
 
 /// Arguments for reading text, which every command that reads entries has.
@@ -41,7 +44,7 @@ pub(crate) struct TextArguments {
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     columns: Vec<String>,
 
-    /// CSV/TSV: value column [default: the last]
+    /// CSV/TSV: value column [default: by its name or numbers]
     #[arg(long, value_name = "COLUMN")]
     value: Option<String>,
 
@@ -67,28 +70,6 @@ pub(crate) struct TextArguments {
 }
 
 impl TextArguments {
-    /// Returns whether names of an earlier conversion determine the indices.
-    pub(crate) fn has_names(&self) -> bool {
-        !self.names.is_empty()
-    }
-
-    /// Returns whether names of an earlier conversion determine the indices of a mode, counted from 0.
-    pub(crate) fn has_names_of(&self, mode: usize) -> bool {
-        let start = format!("{}:", mode + 1);
-        self.names.iter().any(|spec| spec.starts_with(&start))
-    }
-
-    /// Returns whether a file is read as CSV or TSV, by `--from` or by its extension.
-    pub(crate) fn is_delimited(&self, file: &Path) -> bool {
-        let name = file.to_string_lossy().to_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
-        let by_extension = [".csv", ".tsv"].iter().any(|end| name.ends_with(end));
-        match self.from.as_deref() {
-            Some(format) => matches!(format, "csv" | "tsv"),
-            None => by_extension,
-        }
-    }
-
     /// Returns the options of the library.
     pub(crate) fn options(&self) -> Result<TextOptions> {
         let mut names = Vec::new();
@@ -236,6 +217,18 @@ pub(crate) struct InputFormat {
 }
 
 impl InputFormat {
+    /// Returns the format of files that are read without options of text.
+    pub(crate) fn of<'a>(
+        files: impl IntoIterator<Item = &'a PathBuf>,
+        verify: VerifyArguments,
+    ) -> Result<InputFormat> {
+        Ok(InputFormat {
+            options: TextOptions::default(),
+            any_text: any_text(files)?,
+            verify,
+        })
+    }
+
     /// Opens a file of the set. The options apply to text only; if no file is text, they are passed on to the library,
     /// which rejects them for a binary file.
     pub(crate) fn open(&self, path: &Path, progress: &Progress) -> Result<CooFile> {
@@ -243,6 +236,92 @@ impl InputFormat {
             return open_with(path, &TextOptions::default(), self.verify, progress);
         }
         open_with(path, &self.options, self.verify, progress)
+    }
+
+    /// Opens entries of the tensor or model, whose rows are matched with its own.
+    pub(crate) fn open_entries(
+        &self,
+        path: &Path,
+        matcher: &mut RowMatcher,
+        progress: &Progress,
+    ) -> Result<MatchedFile> {
+        let modes: Vec<Option<usize>> = (0..matcher.order()).map(Some).collect();
+        let file = self
+            .with_known_names(matcher, &modes)
+            .open(path, progress)?;
+        MatchedFile::new(file, matcher, &modes, MatchedRole::Entries)
+    }
+
+    /// Opens a matrix or a graph of `mode`, whose rows are matched with those of the mode, and its columns with those that `columns`
+    /// are in the matcher.
+    pub(crate) fn open_coupled(
+        &self,
+        path: &Path,
+        matcher: &mut RowMatcher,
+        mode: usize,
+        columns: Option<usize>,
+        progress: &Progress,
+    ) -> Result<MatchedFile> {
+        let modes = [Some(mode), columns];
+        let format = self.with_known_names(matcher, &modes);
+        let file = format.open_matrix(path, progress)?;
+        MatchedFile::new(file, matcher, &modes, MatchedRole::Coupled)
+    }
+
+    /// Returns the format in which ids of text are names of the rows of these modes.
+    fn with_known_names(&self, matcher: &RowMatcher, modes: &[Option<usize>]) -> InputFormat {
+        let mut options = self.options.clone();
+        options.delimited.known_names = matcher.known_names(modes);
+        InputFormat { options, ..*self }
+    }
+
+    /// Opens a matrix or a graph of the set. Where a message names an option of reading text, it adds how those of matrices
+    /// are set.
+    fn open_matrix(&self, path: &Path, progress: &Progress) -> Result<CooFile> {
+        self.open(path, progress).map_err(|error| match error {
+            Error::Text { file, line, reason } if reason.contains("(option") => Error::Text {
+                file,
+                line,
+                reason: format!("{reason}; for matrices and graphs: --matrix-text NAME=VALUE"),
+            },
+            other => other,
+        })
+    }
+}
+
+/// An opened file whose rows were matched with those of a tensor or model.
+pub(crate) struct MatchedFile {
+    pub file: CooFile,
+    pub rows: RowMatch,
+}
+
+impl MatchedFile {
+    /// Matches the rows of a file. Prints how many rows only one side has, and what to check.
+    fn new(
+        file: CooFile,
+        matcher: &mut RowMatcher,
+        modes: &[Option<usize>],
+        role: MatchedRole,
+    ) -> Result<MatchedFile> {
+        let rows = matcher.match_file(&file, modes, role)?;
+        rows.warnings.iter().for_each(|text| print_warning(text));
+        rows.notes.iter().for_each(|text| print_note(text));
+        Ok(MatchedFile { file, rows })
+    }
+
+    /// Sets the names of the columns of matrix `m`, unless they are set.
+    pub(crate) fn set_column_names(&self, columns: &mut RowNames, m: usize) -> Result<()> {
+        match self.file.names()?.get(1) {
+            Some(Some(names)) if columns.of_mode(m).is_none() => {
+                columns.set(m, Names::clone(names))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the entries, with the rows of the tensor or model.
+    pub(crate) fn view(&self) -> CooView<'_> {
+        self.rows.apply(&self.file.view())
     }
 }
 
@@ -277,13 +356,6 @@ pub(crate) fn set_text_option(options: &mut TextOptions, spec: &str, option: &st
 /// Returns whether two paths name the same existing file.
 pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
-/// Returns the names stored beside `file` for each mode that has any.
-pub(crate) fn names_beside(file: &CooFile) -> Result<Vec<Option<Names>>> {
-    (0..file.header().dims.len())
-        .map(|mode| Names::load_beside(file.path(), mode))
-        .collect()
 }
 
 /// Returns the input for a path; `-` is standard input.

@@ -9,6 +9,7 @@
 //! - `help`: the form of help pages.
 //! - `option_arguments`, `coupling_spec`, `fit_data`, `fit_observer`: shared by `fit`, `tune`, `batch` and `fold-in`.
 //! - `trace_file`: the option `--trace` of `fit` and `bench`.
+//! - `process_start`: what has to happen before the Rust runtime starts.
 //! - `row_names`, `row_lists`: names of rows and ranked lists of them.
 //!
 //! Modes and indices are numbered from 1 on the command line and from 0 in the library.
@@ -28,6 +29,7 @@ mod option_arguments;
 mod outcome;
 mod output;
 mod peak_memory;
+mod process_start;
 mod progress;
 mod reproduce;
 mod row_lists;
@@ -35,10 +37,12 @@ mod row_names;
 mod style;
 mod trace_file;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use s3cmtf::ErrorKind;
+use s3cmtf_cli::file_arguments::CommandFiles;
 
 use commands::Command;
 use outcome::Outcome;
@@ -68,16 +72,27 @@ struct Arguments {
 
 /// Parses the arguments, runs the command, and prints its output.
 fn main() -> ExitCode {
-    let matches = help::compact(Arguments::command()).get_matches();
+    let parsed = help::compact(Arguments::command()).try_get_matches();
+    let matches = parsed.unwrap_or_else(|e| output::exit_with_usage(&e));
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let progress = Progress::new(arguments.json);
-    let mut output = Output::new(arguments.json, progress.bar());
-    let outcome = commands::run(
-        &arguments.command,
-        Arguments::command,
-        &progress,
-        &mut output,
+    let (files, given) = files_of_command(&matches);
+    let values = |id: &str| paths(given, id);
+    let mut output = Output::new(
+        arguments.json,
+        files.prints_result(&values),
+        files.writes_files(&values),
+        progress.bar(),
     );
+    let checked = files.check(&values).and_then(|()| output.require_open());
+    let outcome = checked.and_then(|()| {
+        commands::run(
+            &arguments.command,
+            Arguments::command,
+            &progress,
+            &mut output,
+        )
+    });
     progress.clear();
     match outcome.and_then(|outcome| output.finish().map(|()| outcome)) {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
@@ -93,9 +108,23 @@ fn main() -> ExitCode {
     }
 }
 
+/// Returns the files of the command that was given, and its arguments.
+fn files_of_command(matches: &ArgMatches) -> (&'static CommandFiles, &ArgMatches) {
+    let (name, given) = matches.subcommand().expect("clap requires a command");
+    let files = CommandFiles::of(name).expect("a test compares the commands");
+    (files, given)
+}
+
+/// Returns the values of an argument as paths; none if it was not given or does not exist.
+fn paths(matches: &ArgMatches, id: &str) -> Vec<PathBuf> {
+    let values = matches.try_get_raw(id).ok().flatten();
+    values.into_iter().flatten().map(PathBuf::from).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use s3cmtf_cli::file_arguments::{COMMANDS, TEXT_INPUT};
 
     /// Returns all commands with their help pages.
     fn pages() -> Vec<(String, clap::Command, String)> {
@@ -145,6 +174,45 @@ mod tests {
                 assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
             }
         }
+    }
+
+    /// Returns whether the value of an argument is, or contains, a path.
+    fn names_a_file(arg: &clap::Arg) -> bool {
+        let is_path =
+            arg.get_value_parser().type_id() == clap::builder::ValueParser::path_buf().type_id();
+        let words = [
+            "FILE", "FOLDER", "MODEL", "CONFIG", "PREFIX", "JOBS", "MODE:ROW",
+        ];
+        let names = arg.get_value_names().unwrap_or_default();
+        // Matrices and rows of --matrix are planted by `generate`, which reads no file.
+        let has_word = |name: &str| words.iter().any(|word| name.contains(word));
+        is_path || names.iter().any(|name| has_word(name))
+    }
+
+    #[test]
+    fn all_arguments_that_name_files_are_listed() {
+        let mut all = Vec::new();
+        for (name, command, _) in pages() {
+            let Some(files) = CommandFiles::of(&name) else {
+                assert_eq!(name, "", "{name} is not in COMMANDS");
+                continue;
+            };
+            let listed = || files.arguments.iter().chain(&TEXT_INPUT);
+            for arg in command.get_arguments().filter(|arg| names_a_file(arg)) {
+                let id = arg.get_id().as_str();
+                let is_listed = listed().any(|(known, _)| *known == id);
+                assert!(is_listed, "{name} {id} is not in COMMANDS");
+            }
+            for (id, _) in files.arguments {
+                let mut arguments = command.get_arguments();
+                assert!(
+                    arguments.any(|arg| arg.get_id() == id),
+                    "{name} has no {id}"
+                );
+            }
+            all.push(name);
+        }
+        assert_eq!(all.len(), COMMANDS.len());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use s3cmtf::format::{SizeLimit, read_whole_text};
 use s3cmtf::options::{OPTION_TABLE, OptionInfo, OptionKind, Options, PRESETS};
 use s3cmtf::{Error, Result};
 
@@ -90,6 +91,10 @@ WEIGHT replaces --lambda-m and PENALTY replaces --lambda-reg. KIND says what cel
 observed (unknown), full (zeros), sampled=K (K random zeros per entry), or auto, the default (zeros if all entries are \
 equal and that predicts better, else unknown). Without weights, matrices that do not help are not used.
 Graphs: --graph MODE:FILE[:WEIGHT], a square matrix of similarities; a penalty on the differences of similar rows.";
+
+/// The help of `--resume`.
+pub(crate) const RESUME_HELP: &str =
+    "Continue from this checkpoint; without --checkpoint also write it again";
 
 /// Returns `text` with static lifetime, which clap requires of names. Arguments are built once per process.
 fn leak_str(text: String) -> &'static str {
@@ -211,10 +216,7 @@ pub(crate) fn apply_config(a: &ArgMatches, options: &mut Options) -> Result<()> 
     let Some(file) = a.get_one::<PathBuf>("config") else {
         return Ok(());
     };
-    let text = std::fs::read_to_string(file).map_err(|source| Error::Io {
-        action: format!("cannot read {}", file.display()),
-        source,
-    })?;
+    let text = read_whole_text(file, SizeLimit::Options)?;
     options
         .apply_text(&text)
         .map_err(|e| Error::Argument(format!("{}: {e}", file.display())))

@@ -1,6 +1,5 @@
 //! Standard output as text or as one JSON object per line, and the formats of numbers.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt::{Display, Write as _};
 use std::io::{self, IsTerminal, Write};
@@ -9,9 +8,12 @@ use std::rc::Rc;
 
 use indicatif::ProgressBar;
 use s3cmtf::format::Names;
+pub(crate) use s3cmtf::printable::printable;
+use s3cmtf::printable::{escape_json, printable_lines};
 use s3cmtf::{Error, Result};
 pub(crate) use s3cmtf_cli::number_format::{format_error, format_integer, format_rmse};
 
+use crate::process_start;
 use crate::style::{self, Style};
 
 /// The bar on the terminal, if there is one. Whoever else writes to the terminal hides it meanwhile.
@@ -25,15 +27,37 @@ pub(crate) struct Output {
     bar: SharedBar,
     /// Whether standard output is a terminal.
     pub is_terminal: bool,
+    /// Whether the result of the command is what it prints. If not, nobody has to read it: a closed standard output is no error.
+    is_result: bool,
+    /// Whether the command also writes files, which it completes although nothing can be printed.
+    has_files: bool,
+    /// Whether standard output was closed.
+    is_closed: bool,
+    /// The first error of standard output of a command that writes files.
+    failed: Option<Error>,
 }
 
 impl Output {
-    pub(crate) fn new(json: bool, bar: SharedBar) -> Self {
+    /// `prints_result`: the result of the command goes to standard output; `writes_files`: the command writes files.
+    pub(crate) fn new(json: bool, prints_result: bool, writes_files: bool, bar: SharedBar) -> Self {
         Output {
             json,
             text: String::new(),
             bar,
             is_terminal: io::stdout().is_terminal(),
+            // Objects are printed for a program that reads them.
+            is_result: prints_result || json,
+            has_files: writes_files,
+            is_closed: process_start::is_output_closed(),
+            failed: None,
+        }
+    }
+
+    /// Returns an error if standard output is closed and the command has no other result.
+    pub(crate) fn require_open(&self) -> Result<()> {
+        match self.is_closed && self.is_result && !self.has_files {
+            true => Err(write_error(closed())),
+            false => Ok(()),
         }
     }
 
@@ -43,12 +67,12 @@ impl Output {
         self.exact_line(&Style::Heading.apply(&printable_lines(line), coloured));
     }
 
-    /// Appends a line of text; ignored with `--json`. Control characters, which names and paths may contain, are replaced.
+    /// Appends a line of text; ignored with `--json`. Deceptive characters, which names and paths may contain, are replaced.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
         self.exact_line(&printable_lines(line.as_ref()));
     }
 
-    /// Appends lines of data for other programs, such as CSV, each with its line end; ignored with `--json`. Control
+    /// Appends lines of data for other programs, such as CSV, each with its line end; ignored with `--json`. Deceptive
     /// characters are replaced on a terminal only.
     pub(crate) fn data_lines(&mut self, lines: &str) {
         if self.json {
@@ -68,17 +92,26 @@ impl Output {
         }
     }
 
-    /// Appends a JSON object; ignored without `--json`.
+    /// Appends a JSON object; ignored without `--json`. Deceptive characters of names are escaped.
     pub(crate) fn object(&mut self, value: &dyn Display) {
         if self.json {
-            let _ = writeln!(self.text, "{value}");
+            let _ = writeln!(self.text, "{}", escape_json(&value.to_string()));
         }
     }
 
-    /// Writes the buffered output, so that long commands show it early.
+    /// Writes the buffered output, so that long commands show it early. A failure ends a command unless it writes files: these are
+    /// completed first, and [`finish`](Self::finish) reports the failure.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let text = std::mem::take(&mut self.text);
+        let has_failed = self.failed.is_some() || (self.is_closed && !self.is_result);
+        if text.is_empty() || has_failed {
+            return Ok(());
+        }
+        let is_closed = self.is_closed;
         let write = || {
+            if is_closed {
+                return Err(closed());
+            }
             let mut out = io::stdout().lock();
             out.write_all(text.as_bytes()).and_then(|()| out.flush())
         };
@@ -86,20 +119,56 @@ impl Output {
             Some(bar) => bar.suspend(write),
             None => write(),
         };
-        match written {
-            // A closed pipe is no failure, as in `s3cmtf info x | head -3`.
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            Err(source) => Err(Error::Io {
-                action: "cannot write to standard output".into(),
-                source,
-            }),
-            Ok(()) => Ok(()),
+        let Err(source) = written else {
+            return Ok(());
+        };
+        self.is_closed |= source.kind() == io::ErrorKind::BrokenPipe;
+        if self.is_closed && !self.is_result {
+            return Ok(());
         }
+        let error = write_error(source);
+        if self.has_files {
+            self.failed = Some(error);
+            return Ok(());
+        }
+        Err(error)
     }
 
+    /// Writes the rest of the output. Returns the first error of standard output.
     pub(crate) fn finish(mut self) -> Result<()> {
-        self.flush()
+        self.flush()?;
+        self.failed.map_or(Ok(()), Err)
     }
+}
+
+/// The failures of a command that does the rest of its work nevertheless.
+#[derive(Default)]
+pub(crate) struct Failures(Option<Error>);
+
+impl Failures {
+    /// Takes over the error of a step. The first is kept; others are printed at once.
+    pub(crate) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => return Some(value),
+            Err(error) if self.0.is_none() => self.0 = Some(error),
+            Err(error) => print_error(&error.to_string()),
+        }
+        None
+    }
+
+    /// Returns the first error.
+    pub(crate) fn first(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
+fn write_error(source: io::Error) -> Error {
+    Error::io("cannot write to standard output", source)
+}
+
+/// Returns the error of a standard output that was closed before the program started.
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "it is closed")
 }
 
 /// Writes a line to standard error. A failure to write is ignored, since it cannot be reported anywhere.
@@ -107,7 +176,7 @@ fn print_stderr_exactly(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Writes a line to standard error. Control characters, which names and paths may contain, are replaced.
+/// Writes a line to standard error. Deceptive characters, which names and paths may contain, are replaced.
 pub(crate) fn print_stderr(line: &str) {
     print_stderr_exactly(&printable_lines(line));
 }
@@ -116,6 +185,17 @@ pub(crate) fn print_stderr(line: &str) {
 pub(crate) fn print_error(message: &str) {
     let prefix = style::on_stderr("error:", Style::Error);
     print_stderr_exactly(&format!("{prefix} {}", printable_lines(message)));
+}
+
+/// Ends the program with the help that was asked for, or with the message of invalid arguments.
+pub(crate) fn exit_with_usage(error: &clap::Error) -> ! {
+    let message = error.to_string();
+    let printable = printable_lines(&message);
+    if printable != message {
+        print_stderr(printable.trim_end());
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
 }
 
 /// Writes a remark about input that may be right to standard error.
@@ -133,33 +213,6 @@ pub(crate) fn print_warning(message: &str) {
 pub(crate) fn warn_renamed<'a>(renamed: impl IntoIterator<Item = &'a PathBuf>) {
     for path in renamed {
         print_warning(&Names::renamed_warning(path));
-    }
-}
-
-/// Returns a text that is safe to print on a terminal: control characters are replaced, except for line ends and tabs.
-fn printable_lines(text: &str) -> Cow<'_, str> {
-    replace_if(text, |c| c.is_control() && c != '\n' && c != '\t')
-}
-
-/// Returns a name that is safe to print on a terminal: control characters are replaced.
-pub(crate) fn printable(name: &str) -> Cow<'_, str> {
-    replace_if(name, char::is_control)
-}
-
-/// Replaces control characters that satisfy `is_unsafe`.
-fn replace_if(text: &str, is_unsafe: fn(char) -> bool) -> Cow<'_, str> {
-    // Most texts have no control characters, and a loop over bytes finds that out faster than one over characters. U+0080 to
-    // U+009F begin with 0xC2 in UTF-8. This crate is compiled with little optimization, which leaves the methods of
-    // iterators as calls, so the loop uses an index.
-    let bytes = text.as_bytes();
-    let mut i = 0;
-    while i < bytes.len() && bytes[i] >= b' ' && bytes[i] != 0x7f && bytes[i] != 0xc2 {
-        i += 1;
-    }
-    if i < bytes.len() && text.contains(is_unsafe) {
-        text.replace(is_unsafe, "\u{fffd}").into()
-    } else {
-        text.into()
     }
 }
 

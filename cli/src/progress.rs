@@ -2,8 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -59,14 +59,21 @@ pub(crate) struct Progress {
     interrupted: Arc<AtomicBool>,
 }
 
+/// Time within which a second signal is the same Ctrl-C: a person needs longer.
+const REPEATED_SIGNAL: Duration = Duration::from_millis(250);
+
 impl Progress {
     pub(crate) fn new(json: bool) -> Self {
         let interrupted = Arc::new(AtomicBool::new(false));
         let flag = interrupted.clone();
         // If no handler can be set, Ctrl-C ends the process at once and leaves temporary files.
+        let first = Mutex::new(None::<Instant>);
         let _ = ctrlc::set_handler(move || {
-            // The first Ctrl-C requests cancellation; the second ends the process at once.
-            if flag.swap(true, Ordering::SeqCst) {
+            // The first Ctrl-C requests cancellation; a later one ends the process at once. Programs that send the signal to a
+            // process and to its group send it twice.
+            let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+            let since = first.get_or_insert_with(Instant::now).elapsed();
+            if flag.swap(true, Ordering::SeqCst) && since > REPEATED_SIGNAL {
                 remove_unfinished_files();
                 std::process::exit(130);
             }

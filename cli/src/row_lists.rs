@@ -47,8 +47,8 @@ impl ListArguments {
     }
 
     /// Loads the names given by `--names`, and those stored beside the files for modes without.
-    pub(crate) fn row_names(&self, model: &Model, beside: &[&Path]) -> Result<RowNames> {
-        self.names.row_names(model, beside)
+    pub(crate) fn row_names(&self, model: &Model, path: &Path, data: &[&Path]) -> Result<RowNames> {
+        self.names.row_names(model, path, data)
     }
 }
 

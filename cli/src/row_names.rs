@@ -1,17 +1,17 @@
 //! Names of rows and columns: arguments, files of names, and rows as typed.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use s3cmtf::discover::RowNames;
-use s3cmtf::format::Names;
+use s3cmtf::format::{ModelNames, Names};
 use s3cmtf::model::Model;
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
-use crate::input::{TextArguments, mode_and_file, mode_from_one};
-use crate::output::{format_count, format_integer, print_note, print_warning, printable};
+use crate::input::{mode_and_file, mode_from_one};
+use crate::output::{format_count, format_integer, print_note, printable};
 
 /// Arguments that give names of rows.
 #[derive(Args)]
@@ -22,17 +22,16 @@ pub(crate) struct NameArguments {
 }
 
 impl NameArguments {
-    /// Returns the files given by `--names`.
-    pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
-        files_in(&self.names, "--names")
-    }
-
-    /// Loads the names stored beside the files, and those given by `--names`, which replace them. Where the stored names
+    /// Loads the names of the model, for modes without names those beside the data files, and those given by `--names`, which
+    /// replace them. Where the stored names
     /// are ids, a table of `--names` may give titles by id.
-    pub(crate) fn row_names(&self, model: &Model, beside: &[&Path]) -> Result<RowNames> {
+    pub(crate) fn row_names(&self, model: &Model, path: &Path, data: &[&Path]) -> Result<RowNames> {
         let sizes: Vec<Option<u64>> = model.dims().into_iter().map(Some).collect();
         let mut names = RowNames::new(sizes.len());
-        names.load_sidecars(beside)?;
+        names.load_of_model(path)?;
+        for file in data {
+            names.load_beside(file)?;
+        }
         load_names(&mut names, &self.names, &sizes, &MODES)?;
         Ok(names)
     }
@@ -76,11 +75,10 @@ pub(crate) fn column_names_of_model(
     let width = |m: usize| Some(model.matrices().get(m)?.columns.dim());
     let widths: Vec<Option<u64>> = (0..count.max(model.matrices().len())).map(width).collect();
     let mut names = column_names(specs, &widths)?;
-    for m in 0..widths.len() {
-        if names.of_mode(m).is_none()
-            && let Some(beside) = Names::load_columns(file, m)?
-        {
-            names.set(m, beside)?;
+    let found = ModelNames::load(file, 0, widths.len())?.columns;
+    for (m, beside) in found.into_iter().enumerate() {
+        if let (None, Some(beside)) = (names.of_mode(m), beside) {
+            names.set(m, Names::clone(&beside))?;
         }
     }
     Ok(names)
@@ -165,12 +163,6 @@ fn load_names(
     Ok(())
 }
 
-/// Returns the files of options of the form `NUMBER:FILE`.
-pub(crate) fn files_in(specs: &[String], option: &str) -> Result<Vec<PathBuf>> {
-    let parsed = specs.iter().map(|spec| mode_and_file(spec, option));
-    parsed.map(|p| p.map(|(_, file)| file)).collect()
-}
-
 /// Splits `MODE:ROW` and returns the mode counted from 0. Errors start with `option`.
 pub(crate) fn mode_and_row<'a>(
     spec: &'a str,
@@ -193,45 +185,4 @@ pub(crate) fn mode_and_row<'a>(
         )));
     }
     Ok((mode, row))
-}
-
-/// Rejects data whose rows have other names than those of the model, since the same index would mean different rows.
-/// Text that is read with `--names` is exempt: the names determine its indices. Warns of numbers that may be ids.
-pub(crate) fn check_names_match_model<'a>(
-    model: &'a Path,
-    order: usize,
-    files: impl IntoIterator<Item = &'a PathBuf>,
-    text: &TextArguments,
-) -> Result<()> {
-    let files = files.into_iter().map(PathBuf::as_path);
-    let files: Vec<&Path> = [model].into_iter().chain(files).collect();
-    for file in files[1..].iter().filter(|file| text.is_delimited(file)) {
-        warn_of_numeric_ids(model, order, file, text)?;
-    }
-    if text.has_names() {
-        return Ok(());
-    }
-    RowNames::check_sidecars(order, &files)
-}
-
-/// Warns if a CSV or TSV file has row numbers for a mode of the model whose ids are numbers too (`convert --strings`).
-fn warn_of_numeric_ids(
-    model: &Path,
-    order: usize,
-    file: &Path,
-    text: &TextArguments,
-) -> Result<()> {
-    for mode in (0..order).filter(|&mode| !text.has_names_of(mode)) {
-        let ids = Names::load_beside(model, mode)?.unwrap_or_default();
-        let is_number = |id: &str| id.bytes().all(|b| b.is_ascii_digit());
-        if ids.iter().next().is_some_and(|(_, id)| is_number(id)) {
-            let n = mode + 1;
-            print_warning(&format!(
-                "{}: the numbers of mode {n} are read as row numbers; if they are ids, add --names {n}:FILE, the names \
-                 that convert wrote for the data of the model",
-                file.display()
-            ));
-        }
-    }
-    Ok(())
 }

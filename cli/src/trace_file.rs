@@ -1,15 +1,13 @@
 //! `--trace FILE`: where the time of a command goes, as a file for Perfetto.
 
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 
+use s3cmtf::Result;
 use s3cmtf::format::write_atomically;
-use s3cmtf::model::check_target;
 use s3cmtf::trace::{PhaseTime, SpanKind, Trace};
-use s3cmtf::{Error, Result};
 use s3cmtf_cli::time_shares::{activity_label, format_share};
 use serde_json::{Value, json};
 
-use crate::input::same_file;
 use crate::output::{Output, format_count};
 
 /// The help of `--trace`.
@@ -22,27 +20,11 @@ pub(crate) struct TraceFile {
 }
 
 impl TraceFile {
-    /// Checks that the file can be written, and that it is none of `other_files`, which the command reads or writes.
-    pub(crate) fn new<'a>(
-        path: &Path,
-        other_files: impl IntoIterator<Item = &'a PathBuf>,
-    ) -> Result<TraceFile> {
-        check_target(path)?;
-        // A file that does not exist yet has no canonical path.
-        let is_path = |other: &PathBuf| {
-            same_file(other, path)
-                || matches!((absolute(other), absolute(path)), (Ok(a), Ok(b)) if a == b)
-        };
-        if other_files.into_iter().any(is_path) {
-            return Err(Error::Argument(format!(
-                "{} is read or written by this command and would be overwritten by the trace; use two files",
-                path.display()
-            )));
-        }
-        Ok(TraceFile {
+    pub(crate) fn new(path: &Path) -> TraceFile {
+        TraceFile {
             path: path.to_path_buf(),
             trace: Trace::new(),
-        })
+        }
     }
 
     /// Writes the file, and prints the shares of phases and of what threads did during the epochs.

@@ -13,11 +13,16 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
-use targets::mutation::{Random, mutate, mutate_bytes};
+use targets::fields::FieldChange;
+use targets::forged_model::ForgedModel;
+use targets::mutation::{Layout, Random, mutate, mutate_bytes};
+use targets::sample::KIND_OPTIONS;
 use targets::{Seeds, TARGETS, Target};
 
 /// Mutations of each file of a corpus.
 const MUTATIONS: u64 = 40;
+/// Most memory that the process may have used.
+const MAX_PEAK_KIB: u64 = 1 << 19;
 /// Longest input.
 const MAX_LEN: usize = 16384;
 
@@ -50,7 +55,7 @@ fn write_seeds(target: &Target, seeds: &Seeds) {
     fs::create_dir_all(&folder).unwrap();
     for (name, bytes) in seeds {
         let len = bytes.len();
-        assert!(len <= 8192, "{} {name}: {len} bytes", target.name);
+        assert!(len <= MAX_LEN, "{} {name}: {len} bytes", target.name);
         fs::write(folder.join(name), bytes).unwrap();
     }
 }
@@ -64,9 +69,15 @@ fn run(target: &Target, what: &str, input: &[u8], folder: &Path) -> bool {
     })
 }
 
+/// Returns a temporary folder, in memory if possible: targets write thousands of small files.
+fn scratch_folder() -> tempfile::TempDir {
+    let in_memory = tempfile::tempdir_in("/dev/shm");
+    in_memory.or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 /// Calls `work` for every target, with a folder of its own, on threads of their own.
 fn for_each_target(work: impl Fn(&Target, &Path) + Sync) {
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = scratch_folder();
     std::thread::scope(|scope| {
         for target in &TARGETS {
             let (folder, work) = (scratch.path().join(target.name), &work);
@@ -76,6 +87,23 @@ fn for_each_target(work: impl Fn(&Target, &Path) + Sync) {
     });
     // The folder of a target is the current one, and is removed now.
     std::env::set_current_dir(workspace_root()).unwrap();
+}
+
+/// Runs a target on all files that differ from a seed in a single number.
+fn run_field_changes(target: &Target, name: &str, seed: &[u8], folder: &Path) {
+    let file = ForgedModel::from_bytes(seed).expect("a file with sections");
+    let changes = FieldChange::all(&file);
+    let accepted = changes.iter().filter(|change| {
+        let what = format!("{name} with {}", change.describe(&file));
+        run(target, &what, &change.apply(&file), folder)
+    });
+    let (accepted, count) = (accepted.count(), changes.len());
+    // Such as other options, and other parameters of the same size.
+    assert!(
+        0 < accepted && accepted < count,
+        "{} {name}: {accepted} of {count}",
+        target.name
+    );
 }
 
 #[test]
@@ -93,6 +121,12 @@ fn targets_run_on_their_seeds_corpora_and_mutations() {
             target.name
         );
 
+        if target.layout == Layout::Sections {
+            let is_kind = |name: &str| KIND_OPTIONS.iter().any(|(kind, _)| *kind == name);
+            for (name, seed) in seeds.iter().filter(|(name, _)| is_kind(name)) {
+                run_field_changes(target, name, seed, folder);
+            }
+        }
         if std::env::var_os("S3CMTF_BLESS").is_some() {
             write_seeds(target, &seeds);
         }
@@ -111,4 +145,17 @@ fn targets_run_on_their_seeds_corpora_and_mutations() {
             }
         }
     });
+    assert_peak_memory();
+}
+
+/// Asserts that no input made the process use much memory.
+fn assert_peak_memory() {
+    if let Ok(status) = fs::read_to_string("/proc/self/status") {
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmHWM:"))
+            .unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(kib < MAX_PEAK_KIB, "{line}");
+    }
 }

@@ -13,7 +13,7 @@ use s3cmtf_cli::batch::{BatchOptions, JobReader, JobStatus, parse_bytes, run as 
 use serde_json::Value;
 
 use super::Seeds;
-use super::sample::{SAMPLE_OPTIONS, fit_sample};
+use super::sample::{PLAIN_OPTIONS, fit_sample};
 
 /// Cancels batches whose lines ask for a million epochs.
 struct Deadline(Instant);
@@ -67,7 +67,7 @@ pub fn run(input: &[u8], folder: &Path) -> bool {
 fn sample_model() -> &'static model::Model {
     use std::sync::OnceLock;
     static MODEL: OnceLock<model::Model> = OnceLock::new();
-    MODEL.get_or_init(|| fit_sample(SAMPLE_OPTIONS[0].1, &FitInput::default()).unwrap())
+    MODEL.get_or_init(|| fit_sample(PLAIN_OPTIONS[0].1, &FitInput::default()).unwrap())
 }
 
 /// Returns whether a line that can be parsed has a string that is the name of a file in another folder.

@@ -9,7 +9,7 @@ use s3cmtf::solver::{FitInput, fit};
 
 use super::Seeds;
 use super::sample::{
-    OneEpoch, SAMPLE_OPTIONS, check_saved, fit_sample, limit, use_model, with_problem,
+    OneEpoch, check_saved, fit_sample, limit, sample_options, use_model, with_problem,
 };
 
 pub fn run(input: &[u8], folder: &Path) -> bool {
@@ -39,7 +39,9 @@ pub fn run(input: &[u8], folder: &Path) -> bool {
         resume: Some(path),
         ..FitInput::default()
     };
-    let resumed = with_problem(|problem| fit(problem, &options, &input, &mut OneEpoch, &()));
+    let resumed = with_problem(&options, |problem| {
+        fit(problem, &options, &input, &mut OneEpoch, &())
+    });
     let Ok((model, _)) = resumed else {
         return false;
     };
@@ -58,5 +60,5 @@ pub fn seeds(folder: &Path) -> Seeds {
         fit_sample(options, &input).unwrap();
         (name, fs::read(path).unwrap())
     };
-    SAMPLE_OPTIONS.iter().map(seed).collect()
+    sample_options().map(seed).collect()
 }

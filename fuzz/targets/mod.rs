@@ -13,14 +13,15 @@ mod batch;
 mod checkpoint;
 mod coo;
 mod ffi;
+pub mod fields;
 #[path = "../../tests/common/forged_model.rs"]
 #[allow(dead_code)]
-mod forged_model;
+pub mod forged_model;
 mod model;
 pub mod mutation;
 mod names;
 mod options;
-mod sample;
+pub mod sample;
 mod text;
 
 use std::path::Path;

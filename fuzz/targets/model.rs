@@ -10,7 +10,7 @@ use s3cmtf::solver::FitInput;
 use s3cmtf_cli::report::{ReportOptions, report};
 
 use super::Seeds;
-use super::sample::{SAMPLE_OPTIONS, check_saved, fit_sample, use_model};
+use super::sample::{check_saved, fit_sample, sample_options, use_model};
 
 /// Largest size of exported text tables, in bytes.
 const MAX_TEXT: u64 = 1 << 14;
@@ -45,5 +45,5 @@ pub fn seeds(folder: &Path) -> Seeds {
         model::save(&model, &path).unwrap();
         (name, fs::read(path).unwrap())
     };
-    SAMPLE_OPTIONS.iter().map(seed).collect()
+    sample_options().map(seed).collect()
 }

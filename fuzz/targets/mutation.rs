@@ -3,6 +3,7 @@
 //! After a mutation of a file with checksums they are computed again. Otherwise the reader would refuse nearly every mutated
 //! file at its checksums, and the code behind them would not be tested.
 
+use super::fields::FieldChange;
 use super::forged_model::ForgedModel;
 
 /// The layout of the inputs of a target.
@@ -63,7 +64,14 @@ fn mutate_sections(
             let copy = file.sections[one].clone();
             file.sections.insert(other, copy);
         }
-        5..=7 => mutate_numbers(&mut file.sections[one].1, random),
+        5 => {
+            let changes = FieldChange::all(&file);
+            if !changes.is_empty() {
+                *input = changes[random.below(changes.len())].apply(&file);
+            }
+            return;
+        }
+        6..=7 => mutate_numbers(&mut file.sections[one].1, random),
         _ => {
             let others = input.len().saturating_sub(file.sections[one].1.len());
             let room = max_len.saturating_sub(others).max(1);

@@ -5,12 +5,15 @@ use std::path::Path;
 
 use s3cmtf::discover::RowNames;
 use s3cmtf::format::{Names, RowMap};
+use s3cmtf::options::Options;
 
 use super::Seeds;
 use super::sample::with_problem;
 
 pub fn run(input: &[u8], folder: &Path) -> bool {
-    with_problem(|problem| check(input, folder, problem.row_maps()[0]))
+    with_problem(&Options::default(), |problem| {
+        check(input, folder, problem.row_maps()[0])
+    })
 }
 
 fn check(input: &[u8], folder: &Path, rows: &RowMap) -> bool {

@@ -28,7 +28,9 @@ pub fn run(input: &[u8], folder: &Path) -> bool {
         checkpoint: Some(folder.join("checkpoint.s3m")),
         ..FitInput::default()
     };
-    let fitted = with_problem(|problem| fit(problem, &options, &input, &mut OneEpoch, &()));
+    let fitted = with_problem(&options, |problem| {
+        fit(problem, &options, &input, &mut OneEpoch, &())
+    });
     let Ok((model, _)) = fitted else {
         return false;
     };

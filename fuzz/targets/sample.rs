@@ -8,11 +8,13 @@ use s3cmtf::discover::{
     describe_concepts, recommend, similar_rows,
 };
 use s3cmtf::format::{CooView, OpenMode, Values};
-use s3cmtf::model::{self, EpochMetrics, Model, ModelMode};
+use s3cmtf::model::{self, EpochMetrics, Model, ModelMatrix, ModelMode};
 use s3cmtf::options::Options;
-use s3cmtf::predict::{PredictOptions, evaluate, predict_at, predict_intervals_at};
+use s3cmtf::predict::{
+    PredictOptions, evaluate, evaluate_distributions, predict_at, predict_intervals_at,
+};
 use s3cmtf::problem::{MatrixKind, Problem};
-use s3cmtf::solver::{Control, Event, FitInput, Observer, fit};
+use s3cmtf::solver::{Control, Event, FitInput, FoldIn, FoldMatrix, Observer, fit, fold_in};
 
 /// Largest number of core entries of a fit.
 const MAX_CORE: usize = 4096;
@@ -35,16 +37,82 @@ const ROWS: [[u32; 12]; 3] = [
     [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1],
 ];
 const VALUES: [f32; 12] = [1.0, 2.5, 3.0, 4.0, 5.0, 1.5, 2.0, 3.5, 4.5, 1.0, 5.0, 3.0];
+const TWO_VALUES: [f32; 12] = [1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0];
+const WEIGHTS: [f32; 12] = [1.0, 2.0, 0.5, 1.0, 1.5, 1.0, 3.0, 1.0, 0.25, 1.0, 1.0, 2.0];
 
-/// Calls `work` with a tensor of 4 x 3 x 2 and an observed matrix of 3 x 2 on its second mode.
-pub fn with_problem<T>(work: impl FnOnce(&Problem<'_>) -> T) -> T {
-    let [a, b, c] = &ROWS;
-    let tensor = CooView::new("x", &[4, 3, 2], &[a, b, c], Values::F32(&VALUES)).unwrap();
-    let columns: [&[u32]; 2] = [&[0, 1, 2, 2], &[0, 1, 0, 1]];
-    let values = Values::F32(&[1.0, 0.5, 2.0, 1.0]);
-    let matrix = CooView::new("y", &[3, 2], &columns, values).unwrap();
-    let builder = Problem::builder(tensor).matrix(1, matrix, None, MatrixKind::Observed);
+/// The data of a fit, as the option `seed` chooses it: a model says by its options what it was fitted to.
+#[derive(Clone, Copy, PartialEq)]
+enum SampleData {
+    /// The tensor with an observed matrix on its second mode.
+    Observed,
+    /// The tensor alone.
+    Tensor,
+    /// The tensor with an observed and a full matrix.
+    Full,
+    /// The tensor with matrices of all kinds and a graph.
+    AllKinds,
+    /// The same, with weights where they are allowed.
+    Weighted,
+    /// The same, with two values in the tensor.
+    TwoValues,
+}
+
+impl SampleData {
+    fn of(options: &Options) -> SampleData {
+        match options.seed {
+            1 => SampleData::Tensor,
+            2 => SampleData::Full,
+            3 => SampleData::AllKinds,
+            4 => SampleData::Weighted,
+            5 => SampleData::TwoValues,
+            _ => SampleData::Observed,
+        }
+    }
+}
+
+/// Calls `work` with the data that the options choose.
+pub fn with_problem<T>(options: &Options, work: impl FnOnce(&Problem<'_>) -> T) -> T {
+    let data = SampleData::of(options);
+    let values = match data {
+        SampleData::TwoValues => &TWO_VALUES,
+        _ => &VALUES,
+    };
+    let mut tensor = tensor_view(values);
+    let mut observed = matrix_view("y", &[3, 2], &[&[0, 1, 2, 2], &[0, 1, 0, 1]]);
+    let mut graph = matrix_view("g", &[4, 4], &[&[0, 1, 2], &[1, 2, 3]]);
+    if data == SampleData::Weighted {
+        tensor = tensor.with_weights(Values::F32(&WEIGHTS)).unwrap();
+        observed = observed.with_weights(Values::F32(&WEIGHTS[..4])).unwrap();
+        graph = graph.with_weights(Values::F32(&WEIGHTS[..3])).unwrap();
+    }
+    let mut builder = Problem::builder(tensor);
+    if data != SampleData::Tensor {
+        builder = builder.matrix(1, observed, None, MatrixKind::Observed);
+    }
+    if !matches!(data, SampleData::Tensor | SampleData::Observed) {
+        let full = matrix_view("f", &[4, 3], &[&[0, 1, 3], &[2, 0, 1]]);
+        builder = builder.matrix(0, full, None, MatrixKind::Full);
+    }
+    if !matches!(
+        data,
+        SampleData::Tensor | SampleData::Observed | SampleData::Full
+    ) {
+        let sampled = matrix_view("s", &[2, 3], &[&[0, 1], &[2, 0]]);
+        builder = builder.matrix(2, sampled, None, MatrixKind::Sampled(1));
+        builder = builder.matrix(0, graph, None, MatrixKind::Graph);
+    }
     work(&builder.build(&()).unwrap())
+}
+
+fn tensor_view(values: &[f32; 12]) -> CooView<'_> {
+    let [a, b, c] = &ROWS;
+    CooView::new("x", &[4, 3, 2], &[a, b, c], Values::F32(values)).unwrap()
+}
+
+fn matrix_view<'a>(name: &str, dims: &[u64], columns: &[&'a [u32]; 2]) -> CooView<'a> {
+    const VALUES: [f32; 4] = [1.0, 0.5, 2.0, 1.0];
+    let values = Values::F32(&VALUES[..columns[0].len()]);
+    CooView::new(name, dims, columns, values).unwrap()
 }
 
 /// Limits options to what a fit of a few entries can do in milliseconds on one thread.
@@ -66,11 +134,13 @@ pub fn limit(options: &mut Options, order: usize) {
 pub fn fit_sample(options: &str, input: &FitInput<'_>) -> Result<Model> {
     let mut options = Options::from_text(options)?;
     limit(&mut options, 3);
-    with_problem(|problem| Ok(fit(problem, &options, input, &mut OneEpoch, &())?.0))
+    with_problem(&options, |problem| {
+        Ok(fit(problem, &options, input, &mut OneEpoch, &())?.0)
+    })
 }
 
-/// Options of fits from which files are made, each with a name.
-pub const SAMPLE_OPTIONS: [(&str, &str); 7] = [
+/// Options of fits to the default data, from which files are made, each with a name.
+pub const PLAIN_OPTIONS: [(&str, &str); 7] = [
     ("default", "rank=2\nepochs=2\nstart=identity"),
     ("cp", "model=cp\nrank=3\nepochs=1\nstart=normal"),
     (
@@ -88,6 +158,50 @@ pub const SAMPLE_OPTIONS: [(&str, &str); 7] = [
     ),
     ("nonneg", "nonneg=true\nmodel=cp\nrank=2\nepochs=1"),
 ];
+
+/// Options of fits of every algorithm and kind of model, to data with everything that the algorithm supports.
+pub const KIND_OPTIONS: [(&str, &str); 14] = [
+    ("kinds-tucker", "rank=2\nepochs=1\nseed=3"),
+    ("kinds-cp", "model=cp\nrank=2\nepochs=1\nseed=3"),
+    ("kinds-opt", "algorithm=opt\nrank=2\nepochs=1\nseed=3"),
+    (
+        "kinds-nonneg",
+        "algorithm=als\nnonneg=true\nmodel=cp\nrank=2\nepochs=1\nseed=3",
+    ),
+    (
+        "kinds-als",
+        "algorithm=als\nmodel=cp\nrank=2\nepochs=1\nseed=3",
+    ),
+    (
+        "kinds-gibbs",
+        "algorithm=gibbs\nmodel=tucker\nrank=2\nburn_in=0\nsamples=2\nseed=3",
+    ),
+    (
+        "kinds-probit",
+        "algorithm=gibbs\nlikelihood=probit\nrank=2\nburn_in=0\nsamples=2\nseed=5",
+    ),
+    ("weights-blocked", "model=cp\nrank=2\nepochs=1\nseed=4"),
+    (
+        "weights-gibbs",
+        "algorithm=gibbs\nrank=2\nburn_in=0\nsamples=1\nseed=4",
+    ),
+    (
+        "validated",
+        "model=cp\nrank=2\nepochs=2\nvalid_fraction=0.25\nseed=3\nstart=identity",
+    ),
+    ("tensor-tucker", "rank=2\nepochs=1\nseed=1"),
+    ("sals", "algorithm=sals\nrank=2\nepochs=1\nseed=1"),
+    ("cmtf-opt", "algorithm=cmtf-opt\nrank=2\nepochs=2\nseed=2"),
+    (
+        "tucker-als",
+        "algorithm=tucker-als\nrank=2\nepochs=1\nseed=2",
+    ),
+];
+
+/// Returns [`PLAIN_OPTIONS`] and [`KIND_OPTIONS`].
+pub fn sample_options() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    PLAIN_OPTIONS.iter().chain(&KIND_OPTIONS)
+}
 
 /// Saves a model, loads it, and compares its predictions.
 pub fn check_saved(model: &Model, folder: &Path) -> PathBuf {
@@ -140,7 +254,8 @@ fn predict_some(model: &Model, clip: bool) -> Result<Vec<f64>> {
         predictions.extend_from_slice(values);
         Ok(())
     })?;
-    assert!(predictions.iter().all(|x| x.is_finite()), "{predictions:?}");
+    let is_finite = |x: &f64| (*x as f32).is_finite();
+    assert!(predictions.iter().all(is_finite), "{predictions:?}");
     if model.samples().is_some() {
         predict_intervals_at(
             model,
@@ -151,9 +266,9 @@ fn predict_some(model: &Model, clip: bool) -> Result<Vec<f64>> {
             &(),
             |_, all| {
                 for d in all {
-                    assert!(d.mean.is_finite(), "{d:?}");
-                    assert!(d.standard_deviation >= 0.0, "{d:?}");
-                    assert!(d.quantiles.iter().all(|q| !q.is_nan()), "{d:?}");
+                    assert!(is_finite(&d.mean) && d.standard_deviation >= 0.0, "{d:?}");
+                    assert!(is_finite(&d.standard_deviation), "{d:?}");
+                    assert!(d.quantiles.iter().all(is_finite), "{d:?}");
                 }
                 Ok(())
             },
@@ -166,13 +281,9 @@ fn predict_some(model: &Model, clip: bool) -> Result<Vec<f64>> {
 pub fn use_model(model: &Model) {
     let _ = predict_some(model, model.clips());
     let _ = predict_some(model, !model.clips());
-    let [a, b, c] = &ROWS;
-    let columns: [&[u32]; 3] = [a, b, c];
-    let tensor = CooView::new("x", &[4, 3, 2], &columns, Values::F32(&VALUES)).unwrap();
-    if model.order() == 3
-        && let Ok(found) = evaluate(model, &tensor, model.range(), 1, &())
-    {
-        assert!(!found.clipped.rmse.is_nan() && !found.unclipped.mae.is_nan());
+    let tensor = tensor_view(&VALUES);
+    if model.order() == 3 {
+        evaluate_and_fold_in(model, &tensor);
     }
     let rows = first_rows(model);
     for mode in 0..model.order() {
@@ -185,7 +296,7 @@ pub fn use_model(model: &Model) {
             };
             let write = |_: usize, index: &mut [u32]| write_cell(&rows, 2, index);
             let _ = recommend(model, 1, write, &options, &(), |_, rows| {
-                assert!(rows.iter().all(|row| !row.score.is_nan()));
+                assert!(rows.iter().all(|row| row.score.is_finite()));
                 Ok(())
             });
         }
@@ -222,4 +333,33 @@ pub fn use_model(model: &Model) {
     }
     let _ = (model.options().to_text(), model.record().to_text());
     let _ = model.baseline((0..model.order()).map(|_| 0));
+}
+
+/// Compares predictions with entries and folds them in as new rows of each mode.
+fn evaluate_and_fold_in(model: &Model, tensor: &CooView<'_>) {
+    if let Ok(found) = evaluate(model, tensor, model.range(), 1, &()) {
+        assert!(!found.clipped.rmse.is_nan() && !found.unclipped.mae.is_nan());
+    }
+    if let Ok(found) = evaluate_distributions(model, tensor, 1, &()) {
+        assert!(!found.all.log_score.is_nan() && !found.all.crps.is_nan());
+    }
+    for mode in 0..3 {
+        let is_coupled = |(_, m): &(usize, &ModelMatrix)| m.mode == mode && !m.kind.is_graph();
+        let coupled = model.matrices().iter().enumerate().filter(is_coupled);
+        let matrices = coupled.map(|(number, _)| FoldMatrix {
+            number,
+            entries: matrix_view("m", &[9, 2], &[&[0, 1, 8], &[0, 1, 0]]),
+            weight: None,
+        });
+        let input = FoldIn {
+            mode,
+            tensor: Some(tensor.clone()),
+            matrices: matrices.collect(),
+            replace: true,
+            threads: 1,
+        };
+        if let Ok((folded, _)) = fold_in(model, &input, &()) {
+            let _ = predict_some(&folded, false);
+        }
+    }
 }

@@ -20,7 +20,7 @@ use super::top_k::{RankedRow, TopK, sort_best_first};
 use crate::error::{Error, Result};
 use crate::kernel::weighted_sum;
 use crate::model::{PosteriorSamples, ProbitLink};
-use crate::parallel::{available_threads, run_ordered};
+use crate::parallel::{run_ordered, thread_count};
 use crate::progress::{Monitor, report_progress};
 use crate::simd::AlignedVec;
 use crate::simd::Level;
@@ -283,10 +283,7 @@ impl QueryRun<'_> {
             let mut lists = range.zip(lists?);
             lists.try_for_each(|(i, list)| take(i, &list))
         };
-        let threads = match self.threads {
-            0 => available_threads(),
-            t => t,
-        };
+        let threads = thread_count(self.threads)?;
         let blocks = count.div_ceil(block) as u64;
         if threads == 1 || blocks == 1 {
             let is_cancelled = || monitor.cancelled();

@@ -7,9 +7,9 @@ use super::gap_statistic::{GapCurve, gap_curve};
 use super::kmeans::{Clustering, KMeansRunner, KMeansTask, PointSet};
 use super::model_rows::check_mode;
 use crate::error::{Error, Result};
-use crate::format::CooView;
+use crate::format::{CooView, for_each_valid_batch};
 use crate::model::Model;
-use crate::parallel::{ThreadPool, available_threads};
+use crate::parallel::{ThreadPool, thread_count};
 use crate::progress::Monitor;
 use crate::random::RandomStream;
 use crate::sort::stable_sort_by_key;
@@ -17,6 +17,16 @@ use crate::try_alloc::try_with_capacity;
 
 /// The largest k of the gap curve, unless [`ClusterOptions::max_k`] is given.
 const DEFAULT_MAX_K: usize = 20;
+
+/// The largest number of clusters, and the largest k of the gap curve, whose cost grows with the square of it.
+const MAX_CLUSTERS: usize = 10_000;
+const MAX_CURVE_CLUSTERS: usize = 1_000;
+
+/// The largest number of k-means runs and of reference sets.
+const MAX_RUNS: usize = 1_000;
+
+/// The largest number of rows for the gap curve. Each reference set has as many.
+const MAX_CURVE_ROWS: usize = 1_000_000;
 
 /// The tolerance of the final k-means runs. Rows without cluster structure would otherwise move for hundreds of iterations.
 const TOLERANCE: f64 = 1e-5;
@@ -30,15 +40,15 @@ const CLUSTERING_STREAM: u64 = 0x636c_7502;
 pub struct ClusterOptions {
     /// The mode whose rows are clustered, counted from 0.
     pub mode: usize,
-    /// The number of clusters; without it, the gap statistic chooses ([`GapCurve::recommended`]).
+    /// The number of clusters, up to 10,000; without it, the gap statistic chooses ([`GapCurve::recommended`]).
     pub k: Option<usize>,
-    /// The largest k of the gap curve; 20 by default. With `k` and without `max_k` there is no gap curve.
+    /// The largest k of the gap curve, up to 1,000; 20 by default. With `k` and without `max_k` there is no gap curve.
     pub max_k: Option<usize>,
-    /// The number of k-means runs, of which the best is taken.
+    /// The number of k-means runs, of which the best is taken, up to 1,000.
     pub restarts: usize,
-    /// The number of reference sets of the gap statistic.
+    /// The number of reference sets of the gap statistic, up to 1,000.
     pub reference_sets: usize,
-    /// The largest number of rows for the gap curve. More rows are subsampled.
+    /// The largest number of rows for the gap curve, up to 1,000,000. More rows are subsampled.
     pub curve_rows: usize,
     /// The smallest number of tensor entries of a clustered row.
     pub min_entries: u64,
@@ -73,20 +83,19 @@ impl ClusterOptions {
         }
     }
 
+    /// Checks the numbers, which decide how much is computed and allocated.
     fn check(&self) -> Result<()> {
-        let counts = [
-            (self.k.unwrap_or(1), "k"),
-            (self.max_k.unwrap_or(1), "max_k"),
-            (self.restarts, "restarts"),
-            (self.reference_sets, "references"),
-            (self.curve_rows, "curve_rows"),
+        let numbers = [
+            ("k", self.k.unwrap_or(1), MAX_CLUSTERS),
+            ("max_k", self.max_k.unwrap_or(1), MAX_CURVE_CLUSTERS),
+            ("restarts", self.restarts, MAX_RUNS),
+            ("references", self.reference_sets, MAX_RUNS),
+            ("curve_rows", self.curve_rows, MAX_CURVE_ROWS),
         ];
-        match counts.iter().find(|(n, _)| *n == 0) {
-            Some((_, option)) => Err(Error::argument(format!(
-                "{option} is 0; it must be at least 1"
-            ))),
-            None => Ok(()),
+        for (name, number, max) in numbers {
+            Error::check_range(name, number, 1..=max)?;
         }
+        thread_count(self.threads).map(|_| ())
     }
 }
 
@@ -140,7 +149,7 @@ pub struct Clusters {
 /// the rows of the last sample.
 ///
 /// `labels` are matrices whose first mode has the rows of the clustered mode, such as the matrices of the fit. A row has
-/// the label of a column if its entry there is above 0. A matrix with inferred sizes may have fewer rows than the mode.
+/// the label of a column if its entry there is above 0. Entries are validated. A matrix with inferred sizes may have fewer rows than the mode.
 /// The result depends on the seed and not on the number of threads.
 pub fn cluster_rows(
     model: &Model,
@@ -151,6 +160,7 @@ pub fn cluster_rows(
     check_mode(model, options.mode)?;
     for view in labels {
         check_label_matrix(model, options.mode, view)?;
+        for_each_valid_batch(view, monitor, "checking labels", &mut |_, _| Ok(()))?;
     }
     cluster_checked(model, options, labels, monitor)
 }
@@ -212,7 +222,7 @@ fn cluster_checked(
     };
     let mut uncertainty_coefficients = Vec::new();
     for (m, view) in labels.iter().enumerate() {
-        let found = enrichment(view, m, options.max_labels, &clustered)?;
+        let found = enrichment(view, m, options.max_labels, &clustered, monitor)?;
         for (cluster, labels) in clusters.iter_mut().zip(found.labels) {
             cluster.labels.extend(labels);
         }
@@ -239,11 +249,7 @@ fn run_kmeans(
     options: &ClusterOptions,
     monitor: &dyn Monitor,
 ) -> Result<(Clustering, Option<GapCurve>)> {
-    let threads = match options.threads {
-        0 => available_threads(),
-        t => t,
-    };
-    let pool = ThreadPool::new(threads, false, 0).with_monitor(monitor);
+    let pool = ThreadPool::new(thread_count(options.threads)?, false, 0).with_monitor(monitor);
     let runner = |phase| KMeansRunner {
         pool: &pool,
         restarts: options.restarts,

@@ -7,8 +7,12 @@
 
 use crate::error::Result;
 use crate::format::{CooView, RowMap};
-use crate::sort::stable_sort_by;
+use crate::progress::{Monitor, StepPolls};
+use crate::sort::{sort_polling, stable_sort_by};
 use crate::try_alloc::try_with_capacity;
+
+/// Operations of a test whether a column is over-represented in a cluster.
+const OPERATIONS_PER_TEST: usize = 64;
 
 /// A column of a matrix that is over-represented in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,6 +78,7 @@ pub(super) fn enrichment(
     matrix: usize,
     max_labels: usize,
     clustered: &ClusteredRows<'_>,
+    monitor: &dyn Monitor,
 ) -> Result<Enrichment> {
     let sizes = clustered.sizes;
     // The column in the upper 32 bits, the position of the clustered row in the lower 32.
@@ -87,7 +92,7 @@ pub(super) fn enrichment(
             pairs.push(u64::from(column) << 32 | u64::from(position));
         }
     }
-    pairs.sort_unstable();
+    sort_polling(&mut pairs, monitor)?;
     pairs.dedup();
     let all = clustered.assignments.len() as u64;
     let mut found: Vec<Vec<Label>> = vec![Vec::new(); sizes.len()];
@@ -95,7 +100,9 @@ pub(super) fn enrichment(
     let (mut mutual_information, mut entropy) = (0.0, 0.0);
     let columns = || pairs.chunk_by(|a, b| a >> 32 == b >> 32);
     let tests = (columns().count() * sizes.len()) as f64;
+    let mut polls = StepPolls::new(monitor, OPERATIONS_PER_TEST * sizes.len());
     for group in columns() {
+        polls.step()?;
         counts.fill(0);
         let clusters = group
             .iter()

@@ -6,7 +6,9 @@
 
 use super::kmeans::{KMeansRunner, KMeansTask, PointSet};
 use crate::error::Result;
+use crate::memory::require_memory;
 use crate::random::RandomStream;
+use crate::try_alloc::try_with_capacity;
 
 /// Purposes of random streams.
 const REFERENCE_STREAM: u64 = 0x6761_7001;
@@ -87,7 +89,12 @@ pub(super) fn gap_curve(
     runner: &KMeansRunner<'_>,
 ) -> Result<GapCurve> {
     let max_k = max_k.min(points.count).max(1);
-    let mut references = Vec::with_capacity(reference_sets);
+    require_memory(
+        reference_sets as f64 * points.bytes() as f64,
+        "the reference sets of the gap statistic need",
+        "ask for fewer of them, or for a curve on fewer rows",
+    )?;
+    let mut references = try_with_capacity(reference_sets, "reference sets")?;
     for b in 0..reference_sets as u64 {
         let mut stream = RandomStream::new(&[seed, REFERENCE_STREAM, b]);
         references.push(points.uniform_reference(&mut stream)?);

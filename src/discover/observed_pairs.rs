@@ -14,7 +14,7 @@ pub struct ObservedPairs {
 }
 
 impl ObservedPairs {
-    /// Collects the pairs of all entries of `views`. Entries of weight 0 are ignored.
+    /// Collects the pairs of all entries of `views`, which are validated. Entries of weight 0 are ignored.
     pub fn new(
         views: &[CooView<'_>],
         query_mode: usize,
@@ -37,6 +37,7 @@ impl ObservedPairs {
                     query_mode.max(ranked_mode) + 1
                 )));
             }
+            view.validate(0..view.len())?;
             let (users, rows) = (view.column(query_mode), view.column(ranked_mode));
             for (i, (&user, &row)) in users.iter().zip(rows).enumerate() {
                 if view.weight(i)? != Some(0.0) {

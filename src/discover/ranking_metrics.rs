@@ -5,7 +5,7 @@ use super::observed_pairs::{ObservedPairs, ObservedRows, pair};
 use super::recommend::{RankBy, RecommendOptions, recommend_unchecked};
 use super::top_k::RankedRow;
 use crate::error::{Error, Result};
-use crate::format::CooView;
+use crate::format::{CooView, for_each_valid_batch};
 use crate::model::{AVERAGE_ROW, Model};
 use crate::progress::Monitor;
 use crate::try_alloc::try_zeroed;
@@ -81,18 +81,23 @@ pub fn evaluate_ranking(
     }
     let observed = ObservedPairs::new(std::slice::from_ref(train), user_mode, mode)?;
     let mut relevant = Vec::new();
-    for i in 0..test.len() {
-        let value = test.values().get(i);
-        if !value.is_finite() {
-            return Err(test.not_finite(i, "value", value));
-        }
-        let (user, row) = (test.column(user_mode)[i], test.column(mode)[i]);
-        let is_relevant =
-            test.weight(i)? != Some(0.0) && options.min_relevant_value.is_none_or(|r| value >= r);
-        if is_relevant && !observed.partners(user).contains(row) {
-            relevant.push(pair(user, row));
-        }
-    }
+    for_each_valid_batch(
+        test,
+        monitor,
+        "reading test entries",
+        &mut |columns, range| {
+            for (k, i) in range.enumerate() {
+                let (user, row) = (columns[user_mode][k], columns[mode][k]);
+                let is_large = |smallest| test.values().get(i) >= smallest;
+                let is_relevant =
+                    test.weight(i)? != Some(0.0) && options.min_relevant_value.is_none_or(is_large);
+                if is_relevant && !observed.partners(user).contains(row) {
+                    relevant.push(pair(user, row));
+                }
+            }
+            Ok(())
+        },
+    )?;
     let relevant = ObservedPairs::from_pairs(relevant, user_mode, mode);
     let users = relevant.query_rows();
     let popular = by_popularity(model, train, mode)?;

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Method, TensorKernel};
 use crate::model::{AVERAGE_ROW, Model, PosteriorSamples, Predict};
 use crate::normal_distribution::normal_quantile;
-use crate::predict::{quantile_predictor, require_samples};
+use crate::predict::{check_prediction, quantile_predictor, require_samples};
 use crate::progress::Monitor;
 use crate::simd::Level;
 use crate::try_alloc::try_collect;
@@ -165,6 +165,7 @@ pub(super) fn recommend_unchecked(
         k,
     };
     let answer = |range: std::ops::Range<usize>, is_cancelled: &dyn Fn() -> bool| {
+        let first_query = range.start;
         let mut query_indices = vec![AVERAGE_ROW; order * range.len()];
         let mut vectors = QueryVectors::new(&table, range.len());
         let mut builder = QueryBuilder::new(&table, level)?;
@@ -217,15 +218,19 @@ pub(super) fn recommend_unchecked(
                 }
             };
             // The variance of rows without any entry depends on the candidate, and the batch scores leave it out.
-            if has_unseen_row && !matches!(rule, ScoreRule::Sum) {
+            let list = if has_unseen_row && !matches!(rule, ScoreRule::Sum) {
                 let allowed = (0..rows.len()).filter(|&position| !is_excluded(q, position));
                 let mut list: Vec<RankedRow> = allowed.map(exact).collect();
                 sort_best_first(&mut list);
                 list.truncate(k);
-                lists.push(list);
+                list
             } else {
-                lists.push(rescore(top, &mut exact));
+                rescore(top, &mut exact)
+            };
+            for row in &list {
+                check_prediction(first_query + q, row.score)?;
             }
+            lists.push(list);
         }
         Ok(lists)
     };

@@ -1,11 +1,12 @@
 //! Names of the rows of each mode, and selection of rows by user input.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::model_rows::unknown_row;
 use super::name_suggestions::find_by_name;
 use crate::error::{Error, Result};
-use crate::format::{Names, RowMap, find_names_beside};
+use crate::format::{ModelNames, Names, RowMap, SizeLimit, read_whole};
 
 /// The largest number of rows with the same name that an error lists.
 const MAX_LISTED_ROWS: usize = 5;
@@ -16,8 +17,6 @@ pub struct RowNames {
     modes: Vec<Option<Names>>,
     /// The ids of the rows of a mode whose names are titles from a table.
     ids: Vec<Option<Names>>,
-    /// The names file beside the first data file that has one, per mode.
-    sidecars: Vec<Option<PathBuf>>,
 }
 
 /// A parsed selection of rows.
@@ -37,7 +36,6 @@ impl RowNames {
         RowNames {
             modes: vec![None; order],
             ids: vec![None; order],
-            sidecars: vec![None; order],
         }
     }
 
@@ -64,41 +62,25 @@ impl RowNames {
         Ok(())
     }
 
-    /// Loads the names files that a text import leaves beside its data files, for modes without names.
-    ///
-    /// Returns an error if two files give a row different names, since their rows are then numbered differently.
-    pub fn load_sidecars(&mut self, files: &[&Path]) -> Result<()> {
-        for (mode, slot) in self.modes.iter_mut().enumerate() {
-            let sidecars = find_sidecars(files, mode);
-            let names = check_sidecars_agree(&sidecars, mode, slot.is_none())?;
-            if let Some(names) = names {
-                slot.get_or_insert(names);
-            }
-            if let Some(first) = sidecars.into_iter().next() {
-                self.sidecars[mode].get_or_insert(first.names);
+    /// Loads the names of a model, for modes without names.
+    pub fn load_of_model(&mut self, model: &Path) -> Result<()> {
+        let found = ModelNames::load(model, self.modes.len(), 0)?;
+        for (slot, names) in self.modes.iter_mut().zip(found.modes) {
+            if slot.is_none() {
+                *slot = names.map(Arc::unwrap_or_clone);
             }
         }
         Ok(())
     }
 
-    /// Checks data files as [`load_sidecars`](Self::load_sidecars) does. Names are only read where two files have some.
-    pub fn check_sidecars(order: usize, files: &[&Path]) -> Result<()> {
-        (0..order).try_for_each(|mode| {
-            check_sidecars_agree(&find_sidecars(files, mode), mode, false).map(drop)
-        })
-    }
-
-    /// Checks that the names beside a matrix file agree with those of `mode`, which its rows belong to.
-    pub fn check_matrix(&self, mode: usize, file: &Path) -> Result<()> {
-        let Some(found) = Names::load_beside(file, 0)? else {
-            return Ok(());
-        };
-        let sidecar = self.sidecars.get(mode).and_then(Option::as_ref);
-        let sidecar = sidecar.map(Names::load).transpose()?;
-        match sidecar.as_ref().or(self.of_mode(mode)) {
-            Some(expected) => check_same_names(expected, &found, file, 0, mode),
-            None => Ok(()),
+    /// Loads the names files beside a data file, for modes without names.
+    pub fn load_beside(&mut self, coo: &Path) -> Result<()> {
+        for (mode, slot) in self.modes.iter_mut().enumerate() {
+            if slot.is_none() {
+                *slot = Names::load_beside(coo, mode)?;
+            }
         }
+        Ok(())
     }
 
     /// Returns the names of a mode, if it has some.
@@ -196,7 +178,7 @@ impl RowNames {
         rows: &RowMap,
         check: impl Fn(u32) -> Result<()>,
     ) -> Result<Vec<u32>> {
-        let text = std::fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
+        let text = read_whole(path, SizeLimit::Table)?;
         let file = path.display().to_string();
         let Ok(text) = String::from_utf8(text) else {
             return Err(Error::file(
@@ -334,77 +316,5 @@ fn ambiguous_name(rows: &[u32], name: &str, mode: usize) -> Error {
         mode + 1,
         list.join(", "),
         list[0]
-    ))
-}
-
-/// A data file and the names file beside it.
-struct Sidecar<'a> {
-    data: &'a Path,
-    names: PathBuf,
-}
-
-/// Finds the names files of a mode beside data files. A names file shared by several data files appears once.
-fn find_sidecars<'a>(files: &[&'a Path], mode: usize) -> Vec<Sidecar<'a>> {
-    let mut found: Vec<Sidecar<'_>> = Vec::new();
-    for &data in files {
-        if let Some(names) = find_names_beside(data, mode)
-            && found.iter().all(|before| before.names != names)
-        {
-            found.push(Sidecar { data, names });
-        }
-    }
-    found
-}
-
-/// Checks that all names files agree, and returns the names of the first. A single file is only read with `load_single`.
-fn check_sidecars_agree(
-    sidecars: &[Sidecar<'_>],
-    mode: usize,
-    load_single: bool,
-) -> Result<Option<Names>> {
-    let [first, others @ ..] = sidecars else {
-        return Ok(None);
-    };
-    if !load_single && others.is_empty() {
-        return Ok(None);
-    }
-    let expected = Names::load(&first.names)?;
-    for other in others {
-        let found = Names::load(&other.names)?;
-        check_same_names(&expected, &found, other.data, mode, mode)?;
-    }
-    Ok(Some(expected))
-}
-
-/// Returns an error if a row of mode `file_mode` of a data file has another name than the same row of mode `mode` of the
-/// model.
-fn check_same_names(
-    expected: &Names,
-    found: &Names,
-    file: &Path,
-    file_mode: usize,
-    mode: usize,
-) -> Result<()> {
-    let differs = |&(row, name): &(u32, &str)| {
-        let name_in_model = expected.name(u64::from(row));
-        name_in_model.is_some_and(|expected| expected != name)
-    };
-    let Some((row, name)) = found.iter().find(differs) else {
-        return Ok(());
-    };
-    let n = file_mode + 1;
-    let model_mode = if mode == file_mode {
-        String::new()
-    } else {
-        format!(" for mode {}", mode + 1)
-    };
-    Err(Error::file(
-        file.display().to_string(),
-        format!(
-            "its row {} of mode {n} is called {name:?}, but {:?} in the names of the model{model_mode}: rows are numbered \
-             differently; convert it with --names {n}:FILE, FILE being the names of the model",
-            u64::from(row) + 1,
-            expected.name(u64::from(row)).unwrap_or_default(),
-        ),
     ))
 }

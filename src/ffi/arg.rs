@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use super::status::{Failure, Outcome, S3CMTF_BUFFER_TOO_SMALL, S3CMTF_NULL_ARGUMENT};
+use crate::printable::printable_lines;
 
 /// An argument that must be there.
 pub(super) fn given<T>(argument: Option<T>, what: &str) -> Outcome<T> {
@@ -354,7 +355,12 @@ pub(super) fn name_of(
     Ok(names[place(index, names.len(), "index")?].as_ptr())
 }
 
-/// A text for C. What comes from tables has no NUL.
+/// A message for C, which may quote names.
+pub(super) fn c_message(message: &str) -> CString {
+    c_text(&printable_lines(message))
+}
+
+/// A text for C. A NUL, which a name may have, is replaced.
 pub(super) fn c_text(text: &str) -> CString {
-    CString::new(text.replace('\0', " ")).unwrap_or_default()
+    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }

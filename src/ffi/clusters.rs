@@ -8,10 +8,10 @@ use super::arg::{
     optional_struct_in, slice, struct_out, threads,
 };
 use super::cancel::{CancelHandle, Token};
-use super::coo_handle::{CooHandle, of as entries_of};
+use super::coo_handle::{CooHandle, MatchedSource};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
-use super::model::{ModelHandle, of as model_of};
+use super::model::ModelHandle;
 use super::recommend::length_of;
 use super::status::Outcome;
 use crate::discover::{Cluster, ClusterOptions, ClusterSpace, Clusters, cluster_rows};
@@ -32,15 +32,15 @@ pub struct ClustersHandle {
 pub struct ClustersRequest {
     /// sizeof(s3cmtf_clusters_request).
     pub size: u64,
-    /// Number of clusters; 0: chosen by the gap statistic.
+    /// Number of clusters, at most 10,000; 0: chosen by the gap statistic.
     pub k: u64,
-    /// Largest number of clusters of the gap curve; 0: 20, or no curve if `k` is above 0.
+    /// Largest number of clusters of the gap curve, at most 1,000; 0: 20, or no curve if `k` is above 0.
     pub max_k: u64,
-    /// Number of k-means runs, of which the best is kept; 0: 10.
+    /// Number of k-means runs, of which the best is kept, at most 1,000; 0: 10.
     pub restarts: u64,
-    /// Number of reference sets of the gap statistic; 0: 10.
+    /// Number of reference sets of the gap statistic, at most 1,000; 0: 10.
     pub references: u64,
-    /// Largest number of rows for the gap curve; more are subsampled. 0: 20,000.
+    /// Largest number of rows for the gap curve, at most 1,000,000; more are subsampled. 0: 20,000.
     pub curve_rows: u64,
     /// Smallest number of tensor entries of a clustered row; 0: 1.
     pub min_entries: u64,
@@ -228,7 +228,8 @@ pub unsafe extern "C" fn s3cmtf_clusters_new(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, out) = (model_of(model)?, given(clusters, "clusters")?);
+        let (handle, out) = (given(model, "model")?, given(clusters, "clusters")?);
+        let model = &*handle.model;
         // SAFETY: a struct of the caller with its array and object, for this call.
         let (request, matrices, cancel) = unsafe {
             let r = optional_struct_in(request, "request")?;
@@ -236,7 +237,8 @@ pub unsafe extern "C" fn s3cmtf_clusters_new(
             (r, matrices, object(r.cancel))
         };
         let positive = |n: u64| (n > 0).then(|| usize::try_from(n).unwrap_or(usize::MAX));
-        let defaults = ClusterOptions::new(arg::place(mode, model.order(), "mode")?);
+        let mode = arg::place(mode, model.order(), "mode")?;
+        let defaults = ClusterOptions::new(mode);
         let spaces = [
             (S3CMTF_SPACE_PREDICTIONS, ClusterSpace::Predictions),
             (S3CMTF_SPACE_COLUMNS, ClusterSpace::Columns),
@@ -255,15 +257,21 @@ pub unsafe extern "C" fn s3cmtf_clusters_new(
             threads: threads(request.threads, "request->threads")?,
             ..defaults
         };
-        let mut views = Vec::new();
+        let (mut matched, mut matcher) = (Vec::new(), handle.matcher()?);
         for (m, &matrix) in matrices.iter().enumerate() {
             // SAFETY: an object of the caller, for this call.
             let matrix = given(
                 unsafe { object(matrix) },
                 &format!("request->matrices[{m}]"),
             )?;
-            views.push(entries_of(Some(matrix))?);
+            matched.push(MatchedSource::coupled(
+                &matrix.source,
+                &mut matcher,
+                mode,
+                None,
+            )?);
         }
+        let views: Vec<_> = matched.iter().map(MatchedSource::view).collect();
         let found = cluster_rows(model, &options, &views, &Token(cancel))?;
         hand_over(out, ClustersHandle { found });
         Ok(())

@@ -39,8 +39,9 @@ const IN_MEMORY: &str = "entries in memory";
 /// Opens a binary COO file or a text file (.tns, .mtx, .csv, .tsv, optionally gzipped); text is converted to an unnamed
 /// temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be
 /// NULL. The header of the file and the checksums of its sections are verified here, which reads the file once; a mismatch
-/// is S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Entries are validated by
-/// s3cmtf_coo_check() and by every fit.
+/// is S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Rows have the names in the files beside
+/// it that s3cmtf_coo_convert() wrote (PATH.mode1.tsv), or the ids of a text. Rows of a tensor or model and of other
+/// entries with names are matched by name. Entries are validated by s3cmtf_coo_check() and by every fit.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_open(

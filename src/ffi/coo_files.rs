@@ -6,8 +6,8 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 use super::arg::{
-    SizedStruct, choice, copy_out, flag, given, object, path, place, require_struct, struct_in,
-    struct_out,
+    SizedStruct, choice, flag, given, object, optional_buffer, path, place, require_struct,
+    struct_in, struct_out,
 };
 use super::cancel::{CancelHandle, Token};
 use super::coo_handle::{CooHandle, Source, of};
@@ -164,11 +164,11 @@ pub unsafe extern "C" fn s3cmtf_coo_summarize(
             // SAFETY: a struct of the caller, for this call; rejected before the work.
             unsafe { require_struct(summary, "summary") }?;
         }
+        // SAFETY: a buffer of the caller, for this call; rejected before the work.
+        let rows_used = unsafe { optional_buffer(rows_used, capacity, view.order(), "rows_used") }?;
         let found = format::summarize(&view, &Token(cancel))?;
-        if !rows_used.is_null() {
-            let rows: Vec<u64> = found.modes.iter().map(|m| m.rows_used).collect();
-            // SAFETY: a buffer of the caller, for this call.
-            unsafe { copy_out(&rows, rows_used, capacity, "rows_used") }?;
+        for (to, mode) in rows_used.iter_mut().zip(&found.modes) {
+            to.write(mode.rows_used);
         }
         if summary.is_null() {
             return Ok(());

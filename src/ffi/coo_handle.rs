@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use super::arg::given;
 use super::status::{Failure, Outcome};
-use crate::format::{CooData, CooFile, CooView, OwnedValues};
+use crate::error::Result;
+use crate::format::{
+    CooData, CooFile, CooView, MatchedRole, ModeNames, OwnedValues, RowMatch, RowMatcher,
+};
 
 /// A sparse tensor or matrix: per entry one index per mode, a value and optionally a weight.
 pub struct CooHandle {
@@ -54,6 +57,21 @@ impl Source {
         }
     }
 
+    /// The names of the rows of each mode, where there are any.
+    pub fn names(&self) -> Result<ModeNames> {
+        let names = self.named_file().map(|file| file.names().cloned());
+        names.unwrap_or(Ok(Vec::new()))
+    }
+
+    /// The file whose rows these are.
+    fn named_file(&self) -> Option<&CooFile> {
+        match self {
+            Source::File(file) => Some(file),
+            Source::Weighted(weighted) => weighted.entries.named_file(),
+            Source::Data(_) | Source::Borrowed(_) => None,
+        }
+    }
+
     /// The file, for what only files can do.
     pub fn file(&self) -> Outcome<&CooFile> {
         match self {
@@ -81,4 +99,52 @@ impl CooHandle {
 /// The columns of a handle that must be there.
 pub(super) fn of(coo: Option<&CooHandle>) -> Outcome<CooView<'_>> {
     Ok(given(coo, "coo")?.source.view())
+}
+
+/// Entries whose rows were matched with those of a tensor or model.
+pub(super) struct MatchedSource<'a> {
+    source: &'a Source,
+    pub rows: RowMatch,
+}
+
+impl<'a> MatchedSource<'a> {
+    /// Matches the rows of entries of a tensor or model.
+    pub fn entries(source: &'a Source, matcher: &mut RowMatcher) -> Result<MatchedSource<'a>> {
+        let modes: Vec<Option<usize>> = (0..matcher.order()).map(Some).collect();
+        MatchedSource::new(source, matcher, &modes, MatchedRole::Entries)
+    }
+
+    /// Matches the rows of a matrix or graph of a mode, and its columns with those that `columns` are in the matcher.
+    pub fn coupled(
+        source: &'a Source,
+        matcher: &mut RowMatcher,
+        mode: usize,
+        columns: Option<usize>,
+    ) -> Result<MatchedSource<'a>> {
+        let modes = [Some(mode), columns];
+        MatchedSource::new(source, matcher, &modes, MatchedRole::Coupled)
+    }
+
+    fn new(
+        source: &'a Source,
+        matcher: &mut RowMatcher,
+        modes: &[Option<usize>],
+        role: MatchedRole,
+    ) -> Result<MatchedSource<'a>> {
+        let rows = match source.named_file() {
+            Some(file) => matcher.match_file(file, modes, role)?,
+            None => {
+                let mut rows = matcher.match_rows(&source.view(), &[], modes, role)?;
+                // The host knows the numbers of its rows.
+                rows.warnings.clear();
+                rows
+            }
+        };
+        Ok(MatchedSource { source, rows })
+    }
+
+    /// Returns the entries, with the rows of the tensor or model.
+    pub fn view(&self) -> CooView<'_> {
+        self.rows.apply(&self.source.view())
+    }
 }

@@ -5,11 +5,11 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
 use super::arg::{given, hand_over};
-use super::coo_handle::{CooHandle, Weights, of};
+use super::coo_handle::{CooHandle, MatchedSource, Weights, of};
 use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::indices::numbers;
-use crate::format::{OwnedValues, Values};
+use crate::format::{OwnedValues, RowMatcher, Values};
 
 /// Creates a tensor or matrix with the same entries, which are shared, and these weights, which are copied: one number of
 /// type `weight_type` (S3CMTF_F32 or S3CMTF_F64) per entry, finite and not negative. The squared error of an entry is
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn s3cmtf_coo_new_weighted(
 }
 
 /// Does the same with the values of `weights`, which lists the same entries in the same order; the first entry that differs
-/// is S3CMTF_BAD_ENTRY. Both are shared, not copied.
+/// is S3CMTF_BAD_ENTRY. Rows of files with names are compared by name. Both are shared, not copied.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_coo_new_weighted_by(
@@ -47,7 +47,10 @@ pub extern "C" fn s3cmtf_coo_new_weighted_by(
     guard(error, || {
         let (coo, weights) = (given(coo, "coo")?, given(weights, "weights")?);
         let out = given(weighted, "weighted")?;
-        coo.source.view().with_weights_of(&weights.source.view())?;
+        let view = coo.source.view();
+        let mut matcher = RowMatcher::of_tensor(&view, coo.source.names()?);
+        let matched = MatchedSource::entries(&weights.source, &mut matcher)?;
+        view.with_weights_of(&matched.view())?;
         let weights = Weights::Of(weights.source.clone());
         hand_over(out, CooHandle::weighted(coo, weights));
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 
+use super::arg::c_message;
 use super::status::Failure;
 
 /// Status and message of the last failure. May be passed to any number of calls, which write it on failure and leave it
@@ -14,7 +15,6 @@ pub struct ErrorHandle {
 impl ErrorHandle {
     pub(super) fn set(&mut self, failure: &Failure) {
         self.status = failure.status;
-        // The message may quote a name that contains NUL.
-        self.message = CString::new(failure.message.replace('\0', "\u{fffd}")).unwrap_or_default();
+        self.message = c_message(&failure.message);
     }
 }

@@ -3,10 +3,10 @@
 
 use super::arg::{SizedStruct, require_struct, struct_out, threads};
 use super::cancel::{CancelHandle, Token};
-use super::coo_handle::{CooHandle, of as entries_of};
+use super::coo_handle::CooHandle;
 use super::error_handle::ErrorHandle;
 use super::guard::guard;
-use super::model::{ModelHandle, of};
+use super::model::{ModelHandle, with_entries};
 use super::status::Failure;
 use crate::predict::{evaluate, evaluate_distributions};
 
@@ -112,7 +112,8 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, view) = (of(model)?, entries_of(coo)?);
+        let (model, entries) = with_entries(model, coo)?;
+        let view = entries.view();
         // SAFETY: a struct of the caller, for this call; rejected before the work.
         unsafe { require_struct(evaluation, "evaluation") }?;
         let threads = self::threads(threads, "threads")?;
@@ -143,7 +144,8 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate_binary(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, view) = (of(model)?, entries_of(coo)?);
+        let (model, entries) = with_entries(model, coo)?;
+        let view = entries.view();
         // SAFETY: a struct of the caller, for this call; rejected before the work.
         unsafe { require_struct(scores, "scores") }?;
         let threads = self::threads(threads, "threads")?;
@@ -181,7 +183,8 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate_distributions(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, view) = (of(model)?, entries_of(coo)?);
+        let (model, entries) = with_entries(model, coo)?;
+        let view = entries.view();
         // SAFETY: a struct of the caller, for this call; rejected before the work.
         unsafe { require_struct(scores, "scores") }?;
         let threads = self::threads(threads, "threads")?;

@@ -3,37 +3,47 @@
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::arg::{given, hand_over, optional_path, path, text};
+use super::arg::{given, hand_over, object, optional_path, path, text};
 use super::arrays::Entries;
 use super::cancel::CancelHandle;
 use super::coo::{copy_entries, open_file};
 use super::coo_handle::CooHandle;
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
-use super::host::Call;
+use super::host::{Call, guard_with_callback};
 use super::model::ModelHandle;
 use super::options::{OptionsHandle, parsed};
 use super::problem::{Parts, ProblemHandle};
-use super::progress::{
-    Progress, ProgressCallback, S3CMTF_FIT_ENDED, S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING,
-};
+use super::progress::{Progress, ProgressCallback, S3CMTF_FIT_ENDED, S3CMTF_FIT_READY};
 use super::run::{Job, Shared, run};
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE, S3CMTF_SYSTEM};
 use crate::format::{self, OpenMode};
 use crate::options::Options;
-use crate::parallel::{THREAD_NAME, with_signals_blocked};
+use crate::parallel::{THREAD_NAME, lock_ignoring_poison, with_signals_blocked};
 use crate::solver::Control;
 
 /// One fit.
 pub struct FitHandle {
+    fit: Arc<Fit>,
+}
+
+/// What the handle of a fit refers to. A call that waits, or that calls the host, keeps it alive and does not use the handle
+/// meanwhile, because the host may free that.
+struct Fit {
+    setup: Mutex<Setup>,
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the host sets before the fit starts.
+#[derive(Clone)]
+struct Setup {
     job: Job,
     callback: Option<Call<Progress>>,
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// Fits a model to the tensor `entries` in one call. `options` are NAME=VALUE pairs as in s3cmtf_options_parse(), such as
@@ -50,7 +60,7 @@ pub unsafe extern "C" fn s3cmtf_fit_entries(
         let out = given(model, "model")?;
         // SAFETY: a text and a struct of the caller with what it points to, for this call.
         let (options, tensor) = unsafe { (options_text(options)?, copy_entries(entries)?) };
-        FitHandle::new(Parts::new(&tensor), options).run(out)
+        Fit::new(Parts::new(&tensor), options).run(out)
     })
 }
 
@@ -73,7 +83,7 @@ pub unsafe extern "C" fn s3cmtf_fit_file(
                 open_file(path, OpenMode::Mapped, format::open, None, None)?,
             )
         };
-        FitHandle::new(Parts::new(&tensor), options).run(out)
+        Fit::new(Parts::new(&tensor), options).run(out)
     })
 }
 
@@ -100,7 +110,8 @@ pub extern "C" fn s3cmtf_fit_new(
     guard(error, || {
         let (problem, out) = (given(problem, "problem")?, given(fit, "fit")?);
         let options = options.map_or_else(Options::default, |o| o.options.clone());
-        hand_over(out, FitHandle::new(problem.parts.clone(), options));
+        let fit = Arc::new(Fit::new(problem.parts.clone(), options));
+        hand_over(out, FitHandle { fit });
         Ok(())
     })
 }
@@ -113,8 +124,8 @@ pub extern "C" fn s3cmtf_fit_set_test(
     test: Option<&CooHandle>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(fit, error, |fit| {
-        fit.job.test = test.map(|c| c.source.clone());
+    change(fit, error, |setup| {
+        setup.job.test = test.map(|c| c.source.clone());
         Ok(())
     })
 }
@@ -128,8 +139,8 @@ pub extern "C" fn s3cmtf_fit_set_valid(
     valid: Option<&CooHandle>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(fit, error, |fit| {
-        fit.job.valid = valid.map(|c| c.source.clone());
+    change(fit, error, |setup| {
+        setup.job.valid = valid.map(|c| c.source.clone());
         Ok(())
     })
 }
@@ -142,13 +153,14 @@ pub extern "C" fn s3cmtf_fit_set_init(
     model: Option<&ModelHandle>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(fit, error, |fit| {
-        fit.job.init = model.map(|m| m.model.clone());
+    change(fit, error, |setup| {
+        setup.job.init = model.cloned();
         Ok(())
     })
 }
 
-/// Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL
+/// Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. A checkpoint
+/// that cannot be written does not end the fit: the first is a warning (S3CMTF_EVENT_WARNING, and in the record of the model). NULL
 /// removes it.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -157,16 +169,17 @@ pub unsafe extern "C" fn s3cmtf_fit_set_checkpoint(
     path: *const c_char,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(fit, error, |fit| {
+    change(fit, error, |setup| {
         // SAFETY: a text of the caller, for this call.
-        fit.job.checkpoint = unsafe { optional_path(path) }?;
+        setup.job.checkpoint = unsafe { optional_path(path) }?;
         Ok(())
     })
 }
 
 /// Sets a checkpoint to resume from. Data and options must be those of the interrupted fit; only "epochs", "samples",
 /// "threads", "pin", "kernel", "time_limit" and "checkpoint_every" may differ. A checkpoint is a model file:
-/// s3cmtf_model_load() and s3cmtf_model_get_options() tell its options. NULL removes it.
+/// s3cmtf_model_load() and s3cmtf_model_get_options() tell its options. The file is only read, unless it is also set as the checkpoint to
+/// write. NULL removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_fit_set_resume(
@@ -174,9 +187,9 @@ pub unsafe extern "C" fn s3cmtf_fit_set_resume(
     path: *const c_char,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(fit, error, |fit| {
+    change(fit, error, |setup| {
         // SAFETY: a text of the caller, for this call.
-        fit.job.resume = unsafe { optional_path(path) }?;
+        setup.job.resume = unsafe { optional_path(path) }?;
         Ok(())
     })
 }
@@ -191,8 +204,8 @@ pub extern "C" fn s3cmtf_fit_set_cancel(
     cancel: Option<&CancelHandle>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(fit, error, |fit| {
-        fit.job.cancel = cancel.map(|c| c.flag.clone());
+    change(fit, error, |setup| {
+        setup.job.cancel = cancel.map(|c| c.flag.clone());
         Ok(())
     })
 }
@@ -206,26 +219,29 @@ pub unsafe extern "C" fn s3cmtf_fit_set_callback(
     user: *mut c_void,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(fit, error, |fit| {
-        fit.callback = Call::new(callback, user);
+    change(fit, error, |setup| {
+        setup.callback = Call::new(callback, user);
         Ok(())
     })
 }
 
-/// Runs the fit and returns the model. Until then no other function may be called with this fit; a token
-/// (s3cmtf_fit_set_cancel()) ends it from another thread.
+/// Runs the fit and returns the model. Until then no other function may be called with this fit, except in its callback; a
+/// token (s3cmtf_fit_set_cancel()) ends it from another thread.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_fit_run(
-    fit: Option<&mut FitHandle>,
+pub unsafe extern "C" fn s3cmtf_fit_run(
+    fit: *mut FitHandle,
     model: Option<&mut MaybeUninit<*mut ModelHandle>>,
-    error: Option<&mut ErrorHandle>,
+    error: *mut ErrorHandle,
 ) -> i32 {
-    guard(error, || {
-        let (fit, out) = (given(fit, "fit")?, given(model, "model")?);
-        fit.require(S3CMTF_FIT_READY)?;
-        fit.run(out)
-    })
+    // SAFETY: an error handle of the caller, which is not freed in the callback.
+    unsafe {
+        guard_with_callback(error, || {
+            // SAFETY: an object of the caller; the callback may free it, so only what it refers to is used.
+            let fit = given(object(fit), "fit")?.fit.clone();
+            fit.run(given(model, "model")?)
+        })
+    }
 }
 
 /// Starts the fit on a background thread and returns immediately. A fit with a callback is S3CMTF_BAD_STATE.
@@ -235,24 +251,7 @@ pub extern "C" fn s3cmtf_fit_start(
     fit: Option<&mut FitHandle>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(fit, error, |fit| {
-        if fit.callback.is_some() {
-            return Err(Failure::new(
-                S3CMTF_BAD_STATE,
-                "a fit in the background does not call a callback; remove it and poll s3cmtf_fit_get_progress()",
-            ));
-        }
-        let (job, shared) = (fit.job.clone(), fit.shared.clone());
-        // Before the thread exists, because it may end before this one continues.
-        fit.shared.begin();
-        let thread = thread::Builder::new().name(THREAD_NAME.into());
-        let started = with_signals_blocked(|| thread.spawn(move || run(&job, &shared, None)));
-        fit.thread = Some(started.map_err(|e| {
-            fit.shared.unbegin();
-            Failure::new(S3CMTF_SYSTEM, format!("cannot start a thread: {e}"))
-        })?);
-        Ok(())
-    })
+    guard(error, || given(fit, "fit")?.fit.start())
 }
 
 /// Writes the state of the fit. May be called while the fit runs in the background.
@@ -266,29 +265,32 @@ pub unsafe extern "C" fn s3cmtf_fit_get_progress(
     guard(error, || {
         let fit = given(fit, "fit")?;
         // SAFETY: a struct of the caller, for this call.
-        unsafe { fit.shared.progress().write_to(progress) }
+        unsafe { fit.fit.shared.progress().write_to(progress) }
     })
 }
 
 /// Waits until a fit in the background ends, for at most `seconds` (negative: without limit). Writes 1 to `running` if it is
-/// still running and 0 if it has ended. Several threads may wait at the same time.
+/// still running and 0 if it has ended. Several threads may wait at the same time. A fit that s3cmtf_fit_run() runs is
+/// S3CMTF_BAD_STATE.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_fit_wait(
-    fit: Option<&FitHandle>,
+pub unsafe extern "C" fn s3cmtf_fit_wait(
+    fit: *const FitHandle,
     seconds: f64,
     running: Option<&mut MaybeUninit<i32>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (fit, out) = (given(fit, "fit")?, given(running, "running")?);
+        // SAFETY: an object of the caller; another thread may free it meanwhile, so only what it refers to is used.
+        let shared = given(unsafe { object(fit) }, "fit")?.fit.shared.clone();
+        let out = given(running, "running")?;
         if seconds.is_nan() {
             return Err(Failure::argument("seconds is not a number"));
         }
         let time = (seconds >= 0.0)
             .then(|| Duration::try_from_secs_f64(seconds).ok())
             .flatten();
-        out.write(i32::from(fit.shared.wait(time)));
+        out.write(i32::from(shared.wait(time)?));
         Ok(())
     })
 }
@@ -296,8 +298,8 @@ pub extern "C" fn s3cmtf_fit_wait(
 /// Requests the end of a fit in the background, as a cancel token does. May be called concurrently. NULL is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_cancel(fit: Option<&FitHandle>) {
-    if let Some(fit) = fit {
-        fit.shared.cancel();
+    if let Some(handle) = fit {
+        handle.fit.shared.cancel();
     }
 }
 
@@ -311,75 +313,90 @@ pub extern "C" fn s3cmtf_fit_take(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (fit, out) = (given(fit, "fit")?, given(model, "model")?);
-        fit.require(S3CMTF_FIT_ENDED)?;
-        fit.take(out)
+        let (handle, out) = (given(fit, "fit")?, given(model, "model")?);
+        handle.fit.shared.require(S3CMTF_FIT_ENDED)?;
+        handle.fit.take(out)
     })
 }
 
-/// Frees a fit. One that is running in the background is cancelled first. NULL is ignored.
+/// Frees a fit. One that is running in the background is cancelled first, and threads that wait for it in s3cmtf_fit_wait()
+/// return. Called in the callback of the fit, it ends the fit as a result other than 0 does, the callback is not called again,
+/// and s3cmtf_fit_run() frees the fit before it returns. NULL is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_free(fit: Option<Box<FitHandle>>) {
     release(|| {
-        if let Some(mut fit) = fit {
-            fit.shared.cancel();
-            fit.join();
+        if let Some(handle) = fit {
+            handle.fit.shared.release();
+            handle.fit.join();
         }
     });
 }
 
-impl FitHandle {
-    fn new(parts: Parts, options: Options) -> FitHandle {
-        FitHandle {
+impl Fit {
+    fn new(parts: Parts, options: Options) -> Fit {
+        Fit {
             shared: Arc::new(Shared::new(&options)),
-            job: Job {
-                parts,
-                options,
-                test: None,
-                valid: None,
-                init: None,
-                checkpoint: None,
-                resume: None,
-                cancel: None,
-            },
-            callback: None,
-            thread: None,
+            setup: Mutex::new(Setup {
+                job: Job {
+                    parts,
+                    options,
+                    test: None,
+                    valid: None,
+                    init: None,
+                    checkpoint: None,
+                    resume: None,
+                    cancel: None,
+                },
+                callback: None,
+            }),
+            thread: Mutex::new(None),
         }
     }
 
-    fn run(&mut self, out: &mut MaybeUninit<*mut ModelHandle>) -> Outcome {
-        self.shared.begin();
-        let mut call = self
-            .callback
-            .map(|c| move |progress: &Progress| c.call(progress) == Control::Stop);
+    fn run(&self, out: &mut MaybeUninit<*mut ModelHandle>) -> Outcome {
+        self.shared.begin(false)?;
+        // A copy: the callback may call functions that lock the original.
+        let Setup { job, callback } = lock_ignoring_poison(&self.setup).clone();
+        let mut call =
+            callback.map(|c| move |progress: &Progress| c.call(progress) == Control::Stop);
         let call = call
             .as_mut()
             .map(|c| c as &mut dyn FnMut(&Progress) -> bool);
-        run(&self.job, &self.shared, call);
+        run(&job, &self.shared, call);
         self.take(out)
     }
 
-    fn require(&self, state: i32) -> Outcome {
-        let now = self.shared.progress().state;
-        if now == state {
-            return Ok(());
+    fn start(&self) -> Outcome {
+        self.shared.require(S3CMTF_FIT_READY)?;
+        let Setup { job, callback } = lock_ignoring_poison(&self.setup).clone();
+        if callback.is_some() {
+            return Err(Failure::new(
+                S3CMTF_BAD_STATE,
+                "a fit in the background does not call a callback; remove it and poll s3cmtf_fit_get_progress()",
+            ));
         }
-        let message = match now {
-            S3CMTF_FIT_READY => "the fit has not started",
-            S3CMTF_FIT_RUNNING => "the fit is running; wait for its end",
-            _ => "the fit has ended; a fit runs once, create another",
-        };
-        Err(Failure::new(S3CMTF_BAD_STATE, message))
+        // Before the thread exists, because it may end before this one continues.
+        self.shared.begin(true)?;
+        let shared = self.shared.clone();
+        let thread = thread::Builder::new().name(THREAD_NAME.into());
+        let started = with_signals_blocked(|| thread.spawn(move || run(&job, &shared, None)));
+        let started = started.map_err(|e| {
+            self.shared.unbegin();
+            Failure::new(S3CMTF_SYSTEM, format!("cannot start a thread: {e}"))
+        })?;
+        *lock_ignoring_poison(&self.thread) = Some(started);
+        Ok(())
     }
 
-    fn join(&mut self) {
-        if let Some(thread) = self.thread.take() {
+    fn join(&self) {
+        let thread = lock_ignoring_poison(&self.thread).take();
+        if let Some(thread) = thread {
             // It catches its own panics.
             let _ = thread.join();
         }
     }
 
-    fn take(&mut self, out: &mut MaybeUninit<*mut ModelHandle>) -> Outcome {
+    fn take(&self, out: &mut MaybeUninit<*mut ModelHandle>) -> Outcome {
         self.join();
         let model = self.shared.take().unwrap_or_else(|| {
             Err(Failure::new(
@@ -387,7 +404,7 @@ impl FitHandle {
                 "the result of the fit was taken before",
             ))
         })?;
-        hand_over(out, ModelHandle::new(model));
+        hand_over(out, model);
         Ok(())
     }
 }
@@ -396,11 +413,11 @@ impl FitHandle {
 fn change(
     fit: Option<&mut FitHandle>,
     error: Option<&mut ErrorHandle>,
-    set: impl FnOnce(&mut FitHandle) -> Outcome,
+    set: impl FnOnce(&mut Setup) -> Outcome,
 ) -> i32 {
     guard(error, || {
-        let fit = given(fit, "fit")?;
-        fit.require(S3CMTF_FIT_READY)?;
-        set(fit)
+        let fit = &given(fit, "fit")?.fit;
+        fit.shared.require(S3CMTF_FIT_READY)?;
+        set(&mut lock_ignoring_poison(&fit.setup))
     })
 }

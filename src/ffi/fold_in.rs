@@ -5,10 +5,10 @@ use std::mem::MaybeUninit;
 
 use super::arg::{SizedStruct, flag, given, hand_over, object, place, slice, struct_in, threads};
 use super::cancel::{CancelHandle, Token};
-use super::coo_handle::{CooHandle, of as entries_of};
+use super::coo_handle::{CooHandle, MatchedSource};
 use super::error_handle::ErrorHandle;
 use super::guard::guard;
-use super::model::{ModelHandle, of};
+use super::model::ModelHandle;
 use super::status::{Failure, Outcome, S3CMTF_NULL_ARGUMENT};
 use crate::solver::{FoldIn, FoldMatrix, fold_in};
 
@@ -72,7 +72,8 @@ pub unsafe extern "C" fn s3cmtf_model_fold_in(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, out) = (of(model)?, given(folded, "folded")?);
+        let (handle, out) = (given(model, "model")?, given(folded, "folded")?);
+        let model = &*handle.model;
         // SAFETY: a struct of the caller with its arrays and objects, for this call.
         let (request, tensor, cancel, matrices, numbers, weights) = unsafe {
             let request = struct_in(request, "request")?;
@@ -96,23 +97,39 @@ pub unsafe extern "C" fn s3cmtf_model_fold_in(
                 "request->tensor is NULL and request->matrix_count is 0; one of them must have entries of the new rows",
             ));
         }
+        let mode = place(mode, model.order(), "mode")?;
+        let mut matcher = handle.matcher()?;
+        matcher.take_new_rows(mode);
+        let mut names = handle.names()?.clone();
+        let tensor = match tensor {
+            Some(tensor) => Some(MatchedSource::entries(&tensor.source, &mut matcher)?),
+            None => None,
+        };
+        let mut matched = Vec::new();
+        for (k, (&matrix, &number)) in matrices.iter().zip(numbers).enumerate() {
+            let what = format!("request->matrices[{k}]");
+            let columns = matcher.columns_of(usize::try_from(number).unwrap_or(usize::MAX / 2));
+            // SAFETY: an object of the caller, for this call.
+            let source = &given(unsafe { object(matrix) }, &what)?.source;
+            matched.push(MatchedSource::coupled(
+                source,
+                &mut matcher,
+                mode,
+                Some(columns),
+            )?);
+        }
         let mut input = FoldIn {
-            mode: place(mode, model.order(), "mode")?,
-            tensor: tensor.map(|tensor| entries_of(Some(tensor))).transpose()?,
+            mode,
+            tensor: tensor.as_ref().map(MatchedSource::view),
             matrices: Vec::new(),
             replace: flag(request.replace, "request->replace")?,
             threads: threads(request.threads, "request->threads")?,
         };
-        for (k, (&matrix, &number)) in matrices.iter().zip(numbers).enumerate() {
-            // SAFETY: an object of the caller, for this call.
-            let matrix = given(
-                unsafe { object(matrix) },
-                &format!("request->matrices[{k}]"),
-            )?;
+        for (k, (matrix, &number)) in matched.iter().zip(numbers).enumerate() {
             let name = format!("request->matrix_numbers[{k}]");
             input.matrices.push(FoldMatrix {
                 number: place(number, model.matrices().len(), &name)?,
-                entries: entries_of(Some(matrix))?,
+                entries: matrix.view(),
                 weight: match weights.get(k) {
                     None => None,
                     Some(&weight) => weight_of(weight, k)?,
@@ -120,7 +137,11 @@ pub unsafe extern "C" fn s3cmtf_model_fold_in(
             });
         }
         let (new, summary) = fold_in(model, &input, &Token(cancel))?;
-        hand_over(out, ModelHandle::new(new));
+        // Unknown rows of other modes are not in the model.
+        if let Some(names) = names.modes.get_mut(mode) {
+            *names = matcher.names().swap_remove(mode);
+        }
+        hand_over(out, ModelHandle::new(new, names));
         for (out, number) in [(added, summary.added), (replaced, summary.replaced)] {
             if let Some(out) = out {
                 out.write(number);

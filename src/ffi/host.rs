@@ -5,8 +5,9 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::guard::outside;
-use super::status::{Failure, Outcome, S3CMTF_BAD_STATE};
+use super::error_handle::ErrorHandle;
+use super::guard::{caught, guard, outside};
+use super::status::Outcome;
 use crate::progress::Monitor;
 use crate::solver::Control;
 
@@ -25,6 +26,9 @@ impl<T> Clone for Call<T> {
 }
 
 impl<T> Copy for Call<T> {}
+
+// SAFETY: the argument is only handed back to the function, on the thread on which the host runs the fit or search.
+unsafe impl<T> Send for Call<T> {}
 
 impl<T> Call<T> {
     pub(super) fn new(function: Option<Function<T>>, user: *mut c_void) -> Option<Call<T>> {
@@ -51,8 +55,15 @@ impl Monitor for Flag<'_> {
     }
 }
 
-/// What a run found; before there was one, `what` has not run.
-pub(super) fn ran<'a, T>(found: Option<&'a Vec<T>>, what: &str) -> Outcome<&'a [T]> {
-    let missing = || Failure::new(S3CMTF_BAD_STATE, format!("{what} has not run"));
-    Ok(found.ok_or_else(missing)?)
+/// Runs the body of a call that calls a function of the host, which may pass the same error handle to other calls.
+///
+/// # Safety
+/// If not NULL, `error` is an error handle that is not freed during the call.
+pub(super) unsafe fn guard_with_callback(
+    error: *mut ErrorHandle,
+    body: impl FnOnce() -> Outcome,
+) -> i32 {
+    let outcome = caught(body);
+    // SAFETY: the caller's promise; no other call uses the handle now that the function of the host has returned.
+    guard(unsafe { error.as_mut() }, || outcome)
 }

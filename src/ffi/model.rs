@@ -3,11 +3,13 @@
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use super::arg::{SizedStruct, given, hand_over, path, place, struct_out, text_out};
 use super::cancel::{CancelHandle, Token};
 use super::coo::open_mode;
+use super::coo_handle::{CooHandle, MatchedSource};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::options::OptionsHandle;
@@ -16,8 +18,11 @@ use super::problem::{
 };
 use super::progress::{Progress, S3CMTF_FIT_ENDED};
 use super::status::Outcome;
+use crate::error::Result;
+use crate::format::{ModelNames, RowMatcher};
 use crate::model::{Model, load, save};
 use crate::predict::{MAX_EXPORTED_TEXT, export};
+use crate::printable::printable_lines;
 
 use crate::kernel::CoreKind;
 use crate::problem::MatrixKind;
@@ -118,14 +123,70 @@ unsafe impl SizedStruct for MatrixInfo {}
 /// A fitted model.
 pub struct ModelHandle {
     pub(super) model: Arc<Model>,
+    names: Arc<RowNames>,
+}
+
+impl Clone for ModelHandle {
+    fn clone(&self) -> Self {
+        ModelHandle {
+            model: self.model.clone(),
+            names: self.names.clone(),
+        }
+    }
+}
+
+/// The names of the rows of a model.
+struct RowNames {
+    names: OnceLock<ModelNames>,
+    /// The file of the model, beside which they are.
+    path: PathBuf,
 }
 
 impl ModelHandle {
-    pub(super) fn new(model: Model) -> ModelHandle {
+    pub(super) fn new(model: Model, names: ModelNames) -> ModelHandle {
         ModelHandle {
             model: Arc::new(model),
+            names: Arc::new(RowNames {
+                names: OnceLock::from(names),
+                path: PathBuf::new(),
+            }),
         }
     }
+
+    fn loaded(model: Model, path: PathBuf) -> ModelHandle {
+        ModelHandle {
+            model: Arc::new(model),
+            names: Arc::new(RowNames {
+                names: OnceLock::new(),
+                path,
+            }),
+        }
+    }
+
+    pub(super) fn names(&self) -> Result<&ModelNames> {
+        let RowNames { names, path } = &*self.names;
+        if let Some(names) = names.get() {
+            return Ok(names);
+        }
+        let found = self.model.row_names(path)?;
+        Ok(names.get_or_init(|| found))
+    }
+
+    /// Returns a matcher of the rows of the model.
+    pub(super) fn matcher(&self) -> Result<RowMatcher> {
+        let names = self.names()?.clone();
+        Ok(self.model.matcher_with("the model".into(), names))
+    }
+}
+
+/// Returns the model and the entries, whose rows are matched with its own.
+pub(super) fn with_entries<'a>(
+    model: Option<&'a ModelHandle>,
+    coo: Option<&'a CooHandle>,
+) -> Outcome<(&'a Model, MatchedSource<'a>)> {
+    let (model, coo) = (given(model, "model")?, given(coo, "coo")?);
+    let entries = MatchedSource::entries(&coo.source, &mut model.matcher()?)?;
+    Ok((&model.model, entries))
 }
 
 /// Opens a model file, or the model in a checkpoint. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE.
@@ -141,12 +202,14 @@ pub unsafe extern "C" fn s3cmtf_model_load(
         let out = given(model, "model")?;
         // SAFETY: a text of the caller, for this call.
         let path = unsafe { self::path(path, "path") }?;
-        hand_over(out, ModelHandle::new(load(path, open_mode(mode)?)?));
+        let model = load(&path, open_mode(mode)?)?;
+        hand_over(out, ModelHandle::loaded(model, path));
         Ok(())
     })
 }
 
-/// Writes a model file, which appears complete or not at all.
+/// Writes a model file, which appears complete or not at all. If its rows have names, because its tensor was opened from a file with
+/// names, these are written beside it (PATH.mode1.tsv), as are those of columns of matrices (PATH.matrix1.tsv).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_save(
@@ -155,10 +218,18 @@ pub unsafe extern "C" fn s3cmtf_model_save(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let model = of(model)?;
+        let model = given(model, "model")?;
         // SAFETY: a text of the caller, for this call.
         let path = unsafe { self::path(path, "path") }?;
-        Ok(save(model, path)?)
+        let names = model.names()?;
+        // Names that the host wrote for a model without names stay.
+        let staged = (!names.is_empty()).then(|| names.stage(&path));
+        let staged = staged.transpose()?;
+        save(&model.model, &path)?;
+        if let Some(staged) = staged {
+            staged.commit()?;
+        }
+        Ok(())
     })
 }
 
@@ -301,6 +372,7 @@ pub unsafe extern "C" fn s3cmtf_model_get_record(
 ) -> i32 {
     guard(error, || {
         let lines = of(model)?.record().to_text();
+        let lines = printable_lines(&lines);
         // SAFETY: a buffer of the caller, for this call.
         unsafe { text_out(&lines, text, capacity, needed, "text") }
     })

@@ -201,6 +201,7 @@ pub unsafe extern "C" fn s3cmtf_model_copy_core(
             let rank = shape.ranks()[0];
             return to.write(rank, model.core()[..rank].iter().copied());
         }
+        to.require(shape.ranks().iter().product())?;
         let dense = shape.dense_core(model.core())?;
         if columns {
             to.write(dense.len(), reversed(&dense, shape.ranks()))

@@ -8,11 +8,11 @@ use std::ops::Range;
 use super::arg::{SizedStruct, choice, given, object, optional_struct_in, slice, threads};
 use super::arrays::IndexArrays;
 use super::cancel::{CancelHandle, Token};
-use super::coo_handle::{CooHandle, of as entries_of};
+use super::coo_handle::CooHandle;
 use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::indices::Indices;
-use super::model::{ModelHandle, of};
+use super::model::{ModelHandle, of, with_entries};
 use super::model_numbers::Numbers;
 use super::status::{Failure, Outcome, S3CMTF_BAD_ENTRY, S3CMTF_OUT_OF_MEMORY};
 use crate::error::Result;
@@ -128,8 +128,9 @@ pub unsafe extern "C" fn s3cmtf_model_predict(
                 Indices::new(cells, model.order(), "cells")?,
             )
         };
-        require_usable(&indices, model.order())?;
         let count = usize::try_from(cells.count).unwrap_or(usize::MAX);
+        task.to.require(count)?;
+        require_usable(&indices, model.order())?;
         let read = |cells, to: &mut [u32]| indices.read(cells, to);
         let Prediction {
             options,
@@ -162,9 +163,11 @@ pub unsafe extern "C" fn s3cmtf_model_predict_coo(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, view) = (of(model)?, entries_of(coo)?);
+        let (model, entries) = with_entries(model, coo)?;
+        let view = entries.view();
         // SAFETY: a struct of the caller and what it points to, for this call.
         let task = unsafe { Prediction::new(model, predictions, capacity, number_type, request) }?;
+        task.to.require(view.len())?;
         let Prediction {
             options,
             quantiles,
@@ -280,7 +283,6 @@ fn predicted(
     if count == 0 {
         return Ok(());
     }
-    to.require(count)?;
     to.write_all(&collected(count, make)?)
 }
 
@@ -326,20 +328,23 @@ impl Outputs {
         }
     }
 
-    /// Writes distributions.
+    /// Checks that all buffers have room for the results of `count` cells, before any index is read.
+    fn require(&self, count: usize) -> Outcome {
+        for (numbers, each) in self.buffers.iter().flatten() {
+            let numbers_needed = count.checked_mul(*each).ok_or_else(|| {
+                Failure::argument(format!("{count} times {each} numbers exceed all memory"))
+            })?;
+            numbers.require(numbers_needed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes distributions to buffers that were checked before.
     fn collect(
         &self,
         count: usize,
         make: impl FnOnce(Take<'_, PredictiveDistribution>) -> Result<()>,
     ) -> Outcome {
-        let sizes = |each: usize| {
-            count.checked_mul(each).ok_or_else(|| {
-                Failure::argument(format!("{count} times {each} numbers exceed all memory"))
-            })
-        };
-        for (numbers, each) in self.buffers.iter().flatten() {
-            numbers.require(sizes(*each)?)?;
-        }
         let made = collected(count, make)?;
         let [means, deviations, quantiles] = &self.buffers;
         if let Some((to, _)) = means {
@@ -350,7 +355,7 @@ impl Outputs {
         }
         if let Some((to, each)) = quantiles {
             let all = made.iter().flat_map(|s| s.quantiles.iter().copied());
-            to.write(sizes(*each)?, all)?;
+            to.write(count * each, all)?;
         }
         Ok(())
     }

@@ -5,11 +5,12 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use super::arg::{SizedStruct, choice, flag, given, hand_over, optional_struct_in, place};
-use super::coo_handle::{CooHandle, Source};
+use super::coo_handle::{CooHandle, MatchedSource, Source};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::{Failure, Outcome};
 use crate::error::Result;
+use crate::format::{ModelNames, RowMatch, RowMatcher};
 use crate::options::Options;
 use crate::problem::{MatrixKind, Problem, ProblemBuilder};
 
@@ -89,13 +90,54 @@ impl Parts {
         }
     }
 
-    /// The problem of these parts for a fit with these options; entries are not read yet.
+    /// Matches the rows of the matrices with those of the tensor.
+    pub fn matched(&self) -> Result<MatchedParts<'_>> {
+        let tensor = self.tensor.view();
+        let names = self.tensor.names()?;
+        let mut matcher = RowMatcher::of_tensor(&tensor, names);
+        let mut matrices = Vec::new();
+        for m in &self.matrices {
+            let columns = m.kind.is_graph().then_some(m.mode);
+            matrices.push(MatchedSource::coupled(
+                &m.source,
+                &mut matcher,
+                m.mode,
+                columns,
+            )?);
+        }
+        for matrix in &mut matrices {
+            matrix.rows.update_sizes(&matcher);
+        }
+        Ok(MatchedParts {
+            parts: self,
+            matrices,
+            matcher,
+        })
+    }
+
+    /// Returns an error if the parts do not fit together.
+    fn check(&self) -> Result<()> {
+        self.matched()?.builder(&Options::default()).check()?;
+        Ok(())
+    }
+}
+
+/// The parts of a problem with common numbers of rows.
+pub(super) struct MatchedParts<'a> {
+    parts: &'a Parts,
+    matrices: Vec<MatchedSource<'a>>,
+    /// The rows of the tensor and the matrices.
+    pub matcher: RowMatcher,
+}
+
+impl MatchedParts<'_> {
+    /// The problem for a fit with these options; entries are not read yet.
     pub fn builder(&self, options: &Options) -> ProblemBuilder<'_> {
-        let mut builder = Problem::builder(self.tensor.view())
+        let mut builder = Problem::builder(self.matcher.tensor(self.parts.tensor.view()))
             .seed(options.seed)
             .threads(options.threads as usize);
-        for m in &self.matrices {
-            builder = builder.matrix(m.mode, m.source.view(), m.weight, m.kind);
+        for (m, matched) in self.parts.matrices.iter().zip(&self.matrices) {
+            builder = builder.matrix(m.mode, matched.view(), m.weight, m.kind);
             if let Some(penalty) = m.penalty {
                 builder = builder.penalty(penalty);
             }
@@ -103,9 +145,53 @@ impl Parts {
         builder
     }
 
-    /// The size of each mode, if the sizes of all parts agree.
-    fn check(&self) -> Result<Vec<u64>> {
-        self.builder(&Options::default()).check()
+    /// Matches the rows of test or validation entries.
+    pub fn entries<'s>(
+        &self,
+        source: Option<&'s Arc<Source>>,
+    ) -> Result<Option<MatchedSource<'s>>> {
+        let matched = |s: &'s Arc<Source>| MatchedSource::entries(s, &mut self.matcher.clone());
+        source.map(matched).transpose()
+    }
+
+    /// The names of the rows of the modes and of the columns of the matrices.
+    pub fn names(&self) -> Result<ModelNames> {
+        let columns = self.parts.matrices.iter().map(|m| {
+            let mut names = m.source.names()?.into_iter();
+            Ok(names.nth(1).flatten().filter(|_| !m.kind.is_graph()))
+        });
+        Ok(ModelNames {
+            modes: self.matcher.names(),
+            columns: columns.collect::<Result<_>>()?,
+        })
+    }
+
+    /// Returns a matcher of a model that is fitted to these parts.
+    pub fn as_model(&self) -> Result<RowMatcher> {
+        let tensor = self.matcher.tensor(self.parts.tensor.view());
+        let widths = self
+            .parts
+            .matrices
+            .iter()
+            .map(|m| m.source.view().dims()[1]);
+        let widths: Vec<u64> = widths.collect();
+        let names = self.names()?;
+        Ok(RowMatcher::of_model(
+            tensor.name(),
+            tensor.dims(),
+            &widths,
+            names,
+        ))
+    }
+
+    /// Whether the tensor is a file, whose rows may have names.
+    pub fn has_file(&self) -> bool {
+        self.parts.tensor.file().is_ok()
+    }
+
+    /// The row matches of the matrices.
+    pub fn matches(&self) -> impl Iterator<Item = &RowMatch> {
+        self.matrices.iter().map(|matrix| &matrix.rows)
     }
 }
 
@@ -125,7 +211,8 @@ pub extern "C" fn s3cmtf_problem_new(
     })
 }
 
-/// Couples a matrix to a mode of the tensor: its rows are the rows of that mode. `coupling` may be NULL. Any number of
+/// Couples a matrix to a mode of the tensor: its rows are the rows of that mode. If both were opened from files with names of these
+/// rows, rows are matched by name, and rows that only the matrix has are added to the mode; otherwise by number. `coupling` may be NULL. Any number of
 /// matrices may be coupled, several to one mode. The matrix is shared and may be freed. After an error the problem is
 /// unchanged.
 #[must_use]

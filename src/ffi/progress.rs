@@ -25,7 +25,7 @@ pub const S3CMTF_EVENT_RANK_LOWERED: i32 = 2;
 pub const S3CMTF_EVENT_ROLLED_BACK: i32 = 3;
 /// A checkpoint was written.
 pub const S3CMTF_EVENT_CHECKPOINT: i32 = 4;
-/// A warning about data or options. Later versions may have further events.
+/// A warning about data, options or a checkpoint. Later versions may have further events.
 pub const S3CMTF_EVENT_WARNING: i32 = 5;
 /// The fit selected something that the options left open, by evidence that the message states.
 pub const S3CMTF_EVENT_SELECTED: i32 = 6;
@@ -38,7 +38,8 @@ pub const S3CMTF_STOP_EPOCHS: i32 = 1;
 pub const S3CMTF_STOP_TOLERANCE: i32 = 2;
 /// The validation error stopped improving (option "patience").
 pub const S3CMTF_STOP_PATIENCE: i32 = 3;
-/// The option "time_limit" was reached. Before the end of the first epoch the model has its initial values.
+/// The option "time_limit" was reached. Before the end of the first epoch the model has its initial values, or predicts the mean if
+/// these were not complete half a second after the limit.
 pub const S3CMTF_STOP_TIME_LIMIT: i32 = 4;
 /// A callback or a cancel token ended the fit after at least one epoch.
 pub const S3CMTF_STOP_CANCELLED: i32 = 5;
@@ -86,8 +87,9 @@ pub struct Progress {
 }
 
 /// Called by s3cmtf_fit_run() on the calling thread, after every epoch and at other events. A result other than 0 ends the
-/// fit with the model of the last epoch, or with S3CMTF_CANCELLED if there is none. The callback must not throw, longjmp,
-/// or use the fit; it may call the library otherwise. `progress` is valid until it returns.
+/// fit with the model of the last epoch, or with S3CMTF_CANCELLED if there is none. The callback must not throw or longjmp. It
+/// may call the library, also with the error handle of s3cmtf_fit_run(); of its own fit it may call s3cmtf_fit_get_progress(),
+/// s3cmtf_fit_cancel() and s3cmtf_fit_free(), and other functions return S3CMTF_BAD_STATE. `progress` is valid until it returns.
 pub type ProgressCallback =
     Option<unsafe extern "C" fn(progress: *const Progress, user: *mut c_void) -> i32>;
 

@@ -7,7 +7,7 @@ use super::arg::{
 };
 use super::arrays::IndexArrays;
 use super::cancel::{CancelHandle, Token};
-use super::coo_handle::{CooHandle, of as entries_of};
+use super::coo_handle::{CooHandle, MatchedSource};
 use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::indices::Indices;
@@ -19,6 +19,7 @@ use crate::discover::{
     SimilarOptions, evaluate_ranking, recommend, similar_rows,
 };
 use crate::error::Result;
+use crate::try_alloc::try_with_capacity;
 
 /// Length of a list if the request has 0.
 pub(super) const DEFAULT_LENGTH: u64 = 10;
@@ -200,7 +201,8 @@ pub unsafe extern "C" fn s3cmtf_model_recommend(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let model = of(model)?;
+        let handle = given(model, "model")?;
+        let model = &*handle.model;
         let order = model.order();
         // SAFETY: a struct of the caller with its arrays and objects, for this call.
         let (request, queries, candidates, exclude_rows, exclude, cancel) = unsafe {
@@ -217,8 +219,16 @@ pub unsafe extern "C" fn s3cmtf_model_recommend(
         let mode = place(request.mode, order, "request->mode")?;
         let threads = threads(request.threads, "request->threads")?;
         let rank_by = rank_by(request.quantile)?;
-        require_usable(&queries, order)?;
         let base = request.queries.base as u64;
+        let lists = Lists {
+            count: (request.queries.count, "request->queries.count"),
+            top: request.top,
+            base,
+        };
+        // Before any index is read.
+        // SAFETY: buffers of the caller, for this call.
+        let to = unsafe { Outputs::new(&lists, rows, scores, capacity, counts) }?;
+        require_usable(&queries, order)?;
         let rows_of = |list: &[u64]| -> Vec<u32> {
             let row = |&i: &u64| u32::try_from(i.checked_sub(base)?).ok();
             // Numbers that cannot be rows are ignored, like other rows that the model does not have.
@@ -241,18 +251,11 @@ pub unsafe extern "C" fn s3cmtf_model_recommend(
                          every query must have a row of that mode"
                     )));
                 }
-                let view = entries_of(Some(entries))?;
-                model.check_order(&view)?;
-                Some(ObservedPairs::new(&[view], by, mode)?)
+                let entries = MatchedSource::entries(&entries.source, &mut handle.matcher()?)?;
+                model.check_order(&entries.view())?;
+                Some(ObservedPairs::new(&[entries.view()], by, mode)?)
             }
         };
-        let lists = Lists {
-            count: (request.queries.count, "request->queries.count"),
-            top: request.top,
-            base,
-        };
-        // SAFETY: buffers of the caller, for this call.
-        let to = unsafe { Outputs::new(&lists, rows, scores, capacity, counts) }?;
         let options = RecommendOptions {
             rank_by,
             exclude_observed: observed.as_ref(),
@@ -294,19 +297,20 @@ pub unsafe extern "C" fn s3cmtf_model_similar(
             (r, queries, object(r.cancel))
         };
         let mode = place(request.mode, model.order(), "request->mode")?;
-        let dim = usize::try_from(model.dims()[mode]).unwrap_or(usize::MAX);
-        let mut asked: Vec<u32> = Vec::new();
-        for (k, &row) in queries.iter().enumerate() {
-            asked.push(place(row, dim, &format!("request->rows[{k}]"))? as u32);
-        }
         let threads = threads(request.threads, "request->threads")?;
         let lists = Lists {
             count: (request.row_count, "request->row_count"),
             top: request.top,
             base: 0,
         };
+        // Before any row is read.
         // SAFETY: buffers of the caller, for this call.
         let to = unsafe { Outputs::new(&lists, rows, scores, capacity, counts) }?;
+        let dim = usize::try_from(model.dims()[mode]).unwrap_or(usize::MAX);
+        let mut asked: Vec<u32> = try_with_capacity(queries.len(), "rows")?;
+        for (k, &row) in queries.iter().enumerate() {
+            asked.push(place(row, dim, &format!("request->rows[{k}]"))? as u32);
+        }
         let options = SimilarOptions {
             mode,
             top: to.top,
@@ -330,9 +334,11 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate_ranking(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let model = of(model)?;
-        let test = entries_of(Some(given(test, "test")?))?;
-        let train = entries_of(Some(given(train, "train")?))?;
+        let handle = given(model, "model")?;
+        let (model, mut matcher) = (&*handle.model, handle.matcher()?);
+        let (test, train) = (given(test, "test")?, given(train, "train")?);
+        let test = MatchedSource::entries(&test.source, &mut matcher)?;
+        let train = MatchedSource::entries(&train.source, &mut matcher)?;
         // SAFETY: structs of the caller with their object, for this call.
         let (request, cancel) = unsafe {
             let r = struct_in(request, "request")?;
@@ -356,7 +362,8 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate_ranking(
             min_relevant_value: has_min.then_some(request.min_relevant_value),
             threads: threads(request.threads, "request->threads")?,
         };
-        let report = evaluate_ranking(model, &test, &train, &options, &Token(cancel))?;
+        let report =
+            evaluate_ranking(model, &test.view(), &train.view(), &options, &Token(cancel))?;
         let own = RankingInfo {
             size: 0,
             users: report.users,

@@ -6,18 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::arg::c_text;
-use super::coo_handle::Source;
+use super::arg::c_message;
+use super::coo_handle::{MatchedSource, Source};
 use super::guard::caught;
+use super::model::ModelHandle;
 use super::problem::Parts;
 use super::progress::{
     Progress, S3CMTF_EVENT_CHECKPOINT, S3CMTF_EVENT_EPOCH, S3CMTF_EVENT_RANK_LOWERED,
     S3CMTF_EVENT_ROLLED_BACK, S3CMTF_EVENT_SELECTED, S3CMTF_EVENT_WARNING, S3CMTF_FIT_ENDED,
     S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING,
 };
-use super::status::Outcome;
+use super::status::{Failure, Outcome, S3CMTF_BAD_STATE};
 use crate::error::Error;
-use crate::model::{EpochMetrics, Model};
+use crate::format::RowMatch;
+use crate::model::EpochMetrics;
 use crate::options::Options;
 use crate::progress::Monitor;
 use crate::solver::{Control, Event, FitInput, Observer, StopReason, fit};
@@ -29,7 +31,7 @@ pub(super) struct Job {
     pub options: Options,
     pub test: Option<Arc<Source>>,
     pub valid: Option<Arc<Source>>,
-    pub init: Option<Arc<Model>>,
+    pub init: Option<ModelHandle>,
     pub checkpoint: Option<PathBuf>,
     pub resume: Option<PathBuf>,
     pub cancel: Option<Arc<AtomicBool>>,
@@ -40,12 +42,16 @@ pub(super) struct Shared {
     state: Mutex<State>,
     ended: Condvar,
     cancel: AtomicBool,
+    /// Whether the handle was freed. The callback is not called any more.
+    is_freed: AtomicBool,
 }
 
 struct State {
     progress: Progress,
+    /// Whether the fit was started in the background.
+    in_background: bool,
     /// What the fit gave, until somebody takes it.
-    outcome: Option<Outcome<Model>>,
+    outcome: Option<Outcome<ModelHandle>>,
 }
 
 impl Shared {
@@ -53,10 +59,12 @@ impl Shared {
         Shared {
             state: Mutex::new(State {
                 progress: Progress::new(options.epochs),
+                in_background: false,
                 outcome: None,
             }),
             ended: Condvar::new(),
             cancel: AtomicBool::new(false),
+            is_freed: AtomicBool::new(false),
         }
     }
 
@@ -68,16 +76,34 @@ impl Shared {
         self.cancel.store(true, Ordering::Relaxed);
     }
 
+    /// Ends the fit, whose handle is being freed.
+    pub fn release(&self) {
+        self.is_freed.store(true, Ordering::Relaxed);
+        self.cancel();
+    }
+
     /// What the fit gave, once.
-    pub fn take(&self) -> Option<Outcome<Model>> {
+    pub fn take(&self) -> Option<Outcome<ModelHandle>> {
         self.lock().outcome.take()
     }
 
+    /// Fails unless the fit is in this state.
+    pub fn require(&self, state: i32) -> Outcome {
+        self.lock().require(state)
+    }
+
     /// Waits until the fit has ended or the time (`None`: for ever) is up; whether it still runs.
-    pub fn wait(&self, time: Option<Duration>) -> bool {
+    pub fn wait(&self, time: Option<Duration>) -> Outcome<bool> {
         let running = |s: &mut State| s.progress.state == S3CMTF_FIT_RUNNING;
-        let state = self.lock();
-        match time {
+        let mut state = self.lock();
+        // Its callback would wait for itself.
+        if running(&mut state) && !state.in_background {
+            return Err(Failure::new(
+                S3CMTF_BAD_STATE,
+                "the fit runs in s3cmtf_fit_run(), which returns at its end; only fits in the background can be waited for",
+            ));
+        }
+        Ok(match time {
             None => {
                 drop(self.ended.wait_while(state, running));
                 false
@@ -86,11 +112,16 @@ impl Shared {
                 .ended
                 .wait_timeout_while(state, time, running)
                 .is_ok_and(|(mut s, _)| running(&mut s)),
-        }
+        })
     }
 
-    pub fn begin(&self) {
-        self.lock().progress.state = S3CMTF_FIT_RUNNING;
+    /// Begins a fit that has not started.
+    pub fn begin(&self, in_background: bool) -> Outcome {
+        let mut state = self.lock();
+        state.require(S3CMTF_FIT_READY)?;
+        state.progress.state = S3CMTF_FIT_RUNNING;
+        state.in_background = in_background;
+        Ok(())
     }
 
     /// A fit that could not begin may be tried again.
@@ -98,7 +129,7 @@ impl Shared {
         self.lock().progress.state = S3CMTF_FIT_READY;
     }
 
-    fn end(&self, outcome: Outcome<Model>) {
+    fn end(&self, outcome: Outcome<ModelHandle>) {
         let mut state = self.lock();
         state.progress.state = S3CMTF_FIT_ENDED;
         state.outcome = Some(outcome);
@@ -109,6 +140,21 @@ impl Shared {
     /// No code that holds the lock panics, and figures are figures if it did.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl State {
+    fn require(&self, state: i32) -> Outcome {
+        let now = self.progress.state;
+        if now == state {
+            return Ok(());
+        }
+        let message = match now {
+            S3CMTF_FIT_READY => "the fit has not started",
+            S3CMTF_FIT_RUNNING => "the fit is running; wait for its end",
+            _ => "the fit has ended; a fit runs once, create another",
+        };
+        Err(Failure::new(S3CMTF_BAD_STATE, message))
     }
 }
 
@@ -123,23 +169,39 @@ pub(super) fn run<'a>(job: &Job, shared: &'a Shared, call: Option<Call<'a>>) {
             own: &shared.cancel,
             token: job.cancel.as_deref(),
         };
-        let problem = job.parts.builder(&job.options).build(&monitor)?;
+        let parts = job.parts.matched()?;
+        let (test, valid) = (
+            parts.entries(job.test.as_ref())?,
+            parts.entries(job.valid.as_ref())?,
+        );
+        let mut watch = Watch { shared, call };
+        let entries = [&test, &valid].into_iter().flatten();
+        for rows in parts.matches().chain(entries.map(|e| &e.rows)) {
+            watch.report(rows);
+        }
+        if let Some(init) = &job.init {
+            for warning in init.matcher()?.require_same_rows(&parts.as_model()?)? {
+                if parts.has_file() {
+                    watch.event(&Event::Warning(warning));
+                }
+            }
+        }
+        let problem = parts.builder(&job.options).build(&monitor)?;
         let input = FitInput {
-            test: job.test.as_ref().map(|s| s.view()),
-            valid: job.valid.as_ref().map(|s| s.view()),
-            init: job.init.as_deref(),
+            test: test.as_ref().map(MatchedSource::view),
+            valid: valid.as_ref().map(MatchedSource::view),
+            init: job.init.as_ref().map(|init| &*init.model),
             checkpoint: job.checkpoint.clone(),
             resume: job.resume.clone(),
             ..FitInput::default()
         };
-        let mut watch = Watch { shared, call };
         let (model, summary) = fit(&problem, &job.options, &input, &mut watch, &monitor)?;
-        // Starting values are not what anybody was waiting for.
-        if summary.reason == StopReason::Cancelled && model.history().is_empty() {
+        // A cancelled fit without an epoch has a model, but its status is promised to be S3CMTF_CANCELLED.
+        if summary.reason == StopReason::Cancelled && summary.is_without_epochs() {
             return Err(Error::Cancelled.into());
         }
         shared.lock().progress.set_summary(&summary);
-        Ok(model)
+        Ok(ModelHandle::new(model, parts.names()?))
     });
     shared.end(outcome);
 }
@@ -162,10 +224,24 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
+    /// Reports how rows were matched.
+    fn report(&mut self, rows: &RowMatch) {
+        for text in &rows.warnings {
+            self.event(&Event::Warning(text.clone()));
+        }
+        for text in &rows.notes {
+            self.event(&Event::Selected {
+                what: "rows".into(),
+                text: text.clone(),
+            });
+        }
+    }
+
     /// Whether the host wants to stop.
     fn tell(&mut self, event: i32, message: Option<CString>) -> bool {
-        let Some(call) = &mut self.call else {
-            return false;
+        let is_freed = self.shared.is_freed.load(Ordering::Relaxed);
+        let Some(call) = self.call.as_mut().filter(|_| !is_freed) else {
+            return is_freed;
         };
         let mut progress = self.shared.progress();
         progress.event = event;
@@ -210,7 +286,7 @@ impl Observer for Watch<'_> {
             // The end is what the call returns.
             Event::Stopped(_) => return,
         };
-        if self.tell(number, Some(c_text(&message))) {
+        if self.tell(number, Some(c_message(&message))) {
             self.shared.cancel();
         }
     }

@@ -10,7 +10,7 @@ use super::guard::{guard, release};
 use crate::format::TextOptions;
 
 /// Options of reading text files. By default, or where it is NULL, the format is detected from the file name and the
-/// contents, indices count from 1, and in CSV and TSV the last column is the value and all others are indices.
+/// contents, indices count from 1, and in CSV and TSV all columns but the value are indices.
 pub struct TextHandle {
     pub(super) options: TextOptions,
 }
@@ -45,11 +45,13 @@ pub extern "C" fn s3cmtf_text_new(
 ///
 /// CSV and TSV; a COLUMN is a name in the header or a number from 1, a MODE counts from 0:
 /// - "columns": list of the index columns, one per mode; by default all but value and weight
-/// - "value", "weight": the value column (by default the last) and the weight column
+/// - "value": the value column; by default the only one that "columns" leaves, else the one called rating, value, stars,
+///   score or count, else the only one with numbers; without a header the last
+/// - "weight": the weight column
 /// - "strings": list of columns whose ids are strings even if they look like numbers; or "all"
 /// - "names": MODE:FILE, a names file of an earlier conversion, so that ids keep their rows; adds one
 /// - "delimiter": the separator of columns, one ASCII character
-/// - "no_header": flag: the first line is data
+/// - "no_header": flag: the first line is data; otherwise it must have names
 ///
 /// CSV and TSV, only for s3cmtf_coo_convert():
 /// - "time": `COLUMN:UNIT[:FORMAT]`, groups times by year, quarter, month, week, day, hour, weekday or hour-of-week; the

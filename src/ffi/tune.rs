@@ -5,24 +5,26 @@ use std::ffi::{CString, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::arg::{
-    SizedStruct, c_text, given, hand_over, object, optional_path, optional_struct_in, place,
+    SizedStruct, c_message, given, hand_over, object, optional_path, optional_struct_in, place,
     struct_out, text, text_out,
 };
 use super::cancel::CancelHandle;
-use super::coo_handle::{CooHandle, Source};
+use super::coo_handle::{CooHandle, MatchedSource, Source};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
-use super::host::{Call, Flag, ran};
+use super::host::{Call, Flag, guard_with_callback};
 use super::options::OptionsHandle;
 use super::problem::{Parts, ProblemHandle};
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE};
+use crate::error::Error;
 use crate::options::Options;
-use crate::solver::Control;
+use crate::parallel::lock_ignoring_poison;
 use crate::solver::tune::{Space, Trial, TuneObserver, TuneOptions, TuneProgress, tune as search};
+use crate::solver::{Control, StopReason};
 
 /// The result of a trial.
 #[repr(C)]
@@ -66,18 +68,35 @@ const _: () = {
 };
 
 /// Called by s3cmtf_tune_run() on the calling thread, after every fit of a trial. A result other than 0 ends the search
-/// with the trials evaluated so far. The callback must not throw, longjmp, or use the search; it may call the library
-/// otherwise.
+/// with the trials evaluated so far. The callback must not throw or longjmp. It may call the library, also with the error handle of
+/// s3cmtf_tune_run(); of its own search it may call s3cmtf_tune_free(), and other functions return S3CMTF_BAD_STATE.
 pub type TrialCallback =
     Option<unsafe extern "C" fn(trial: *const TrialFigures, user: *mut c_void) -> i32>;
 
 /// A hyperparameter search.
 pub struct TuneHandle {
+    tune: Arc<Tune>,
+}
+
+/// What the handle of a search refers to. A search that runs keeps it alive and does not use the handle meanwhile, because the
+/// callback may free that.
+struct Tune {
+    setup: Mutex<Setup>,
+    is_running: AtomicBool,
+    /// Whether the handle was freed.
+    is_freed: AtomicBool,
+    /// The trials, best first, and why they failed.
+    found: OnceLock<Vec<(Trial, Option<CString>)>>,
+}
+
+/// What the host sets before the search runs.
+#[derive(Clone)]
+struct Setup {
     parts: Parts,
     options: Options,
-    trials: u64,
-    rungs: u64,
-    fit_threads: u64,
+    trials: usize,
+    rungs: usize,
+    fit_threads: usize,
     fraction: f64,
     valid: Option<Arc<Source>>,
     space: Space,
@@ -85,8 +104,6 @@ pub struct TuneHandle {
     resume: Option<PathBuf>,
     cancel: Option<Arc<AtomicBool>>,
     callback: Option<Call<TrialFigures>>,
-    /// The trials, best first, and why they failed.
-    found: Option<Vec<(Trial, Option<CString>)>>,
 }
 
 /// The size of a search and the entries on which trials are compared.
@@ -95,9 +112,9 @@ pub struct TuneHandle {
 pub struct TuneRequest {
     /// sizeof(s3cmtf_tune_request).
     pub size: u64,
-    /// The number of trials, including the fit with the given options; 0 means 200.
+    /// The number of trials, including the fit with the given options, at most 10,000; 0 means 200.
     pub trials: u64,
-    /// The number of rungs of successive halving; 0 means 3. At the last rung trials have all their epochs.
+    /// The number of rungs of successive halving, at most 20; 0 means 3. At the last rung trials have all their epochs.
     pub rungs: u64,
     /// The number of threads of each fit; 0 means 1. The option "threads" is the number of all threads together.
     pub fit_threads: u64,
@@ -148,33 +165,32 @@ pub unsafe extern "C" fn s3cmtf_tune_new(
                 "request->valid_fraction is {fraction}; it must be above 0 and below 1, or 0 for the default"
             )));
         }
-        hand_over(
-            out,
-            TuneHandle {
-                parts: problem.parts.clone(),
-                options: options.map_or_else(Options::default, |o| o.options.clone()),
-                trials: at_most(request.trials, 1_000_000, how.trials, "request->trials")?,
-                rungs: at_most(request.rungs, 20, how.rungs, "request->rungs")?,
-                fit_threads: at_most(
-                    request.fit_threads,
-                    4096,
-                    how.fit_threads,
-                    "request->fit_threads",
-                )?,
-                fraction: if fraction == 0.0 {
-                    how.fraction
-                } else {
-                    fraction
-                },
-                valid: valid.map(|c| c.source.clone()),
-                space: Space::default(),
-                checkpoint: None,
-                resume: None,
-                cancel: None,
-                callback: None,
-                found: None,
+        let setup = Setup {
+            parts: problem.parts.clone(),
+            options: options.map_or_else(Options::default, |o| o.options.clone()),
+            trials: or_default(request.trials, how.trials),
+            rungs: or_default(request.rungs, how.rungs),
+            fit_threads: or_default(request.fit_threads, how.fit_threads),
+            fraction: if fraction == 0.0 {
+                how.fraction
+            } else {
+                fraction
             },
-        );
+            valid: valid.map(|c| c.source.clone()),
+            space: Space::default(),
+            checkpoint: None,
+            resume: None,
+            cancel: None,
+            callback: None,
+        };
+        setup.search_options().check()?;
+        let tune = Arc::new(Tune {
+            setup: Mutex::new(setup),
+            is_running: AtomicBool::new(false),
+            is_freed: AtomicBool::new(false),
+            found: OnceLock::new(),
+        });
+        hand_over(out, TuneHandle { tune });
         Ok(())
     })
 }
@@ -189,14 +205,15 @@ pub unsafe extern "C" fn s3cmtf_tune_set_range(
     range: *const c_char,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(tune, error, |tune| {
+    change(tune, error, |setup| {
         // SAFETY: texts of the caller, for this call.
         let (name, range) = unsafe { (text(name, "name")?, text(range, "range")?) };
-        Ok(tune.space.set(name, range)?)
+        Ok(setup.space.set(name, range)?)
     })
 }
 
-/// Sets the file in which the state of the search is saved and replaced atomically. NULL removes it.
+/// Sets the file in which the state of the search is saved and replaced atomically. A state that cannot be saved does not end the
+/// search: its result does not depend on the file. NULL removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_set_checkpoint(
@@ -204,15 +221,15 @@ pub unsafe extern "C" fn s3cmtf_tune_set_checkpoint(
     path: *const c_char,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(tune, error, |tune| {
+    change(tune, error, |setup| {
         // SAFETY: a text of the caller, for this call.
-        tune.checkpoint = unsafe { optional_path(path) }?;
+        setup.checkpoint = unsafe { optional_path(path) }?;
         Ok(())
     })
 }
 
-/// Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. NULL
-/// removes it.
+/// Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. Without
+/// s3cmtf_tune_set_checkpoint() the file is also saved again. NULL removes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_set_resume(
@@ -220,9 +237,9 @@ pub unsafe extern "C" fn s3cmtf_tune_set_resume(
     path: *const c_char,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(tune, error, |tune| {
+    change(tune, error, |setup| {
         // SAFETY: a text of the caller, for this call.
-        tune.resume = unsafe { optional_path(path) }?;
+        setup.resume = unsafe { optional_path(path) }?;
         Ok(())
     })
 }
@@ -236,8 +253,8 @@ pub extern "C" fn s3cmtf_tune_set_cancel(
     cancel: Option<&CancelHandle>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(tune, error, |tune| {
-        tune.cancel = cancel.map(|c| c.flag.clone());
+    change(tune, error, |setup| {
+        setup.cancel = cancel.map(|c| c.flag.clone());
         Ok(())
     })
 }
@@ -251,46 +268,25 @@ pub unsafe extern "C" fn s3cmtf_tune_set_callback(
     user: *mut c_void,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    change(tune, error, |tune| {
-        tune.callback = Call::new(callback, user);
+    change(tune, error, |setup| {
+        setup.callback = Call::new(callback, user);
         Ok(())
     })
 }
 
-/// Runs the search. After a failure it may be changed and run again.
+/// Runs the search. After a failure it may be changed and run again. Until its end no other function may be called with this
+/// search, except in its callback.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_tune_run(
-    tune: Option<&mut TuneHandle>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    change(tune, error, |handle| {
-        let monitor = Flag(handle.cancel.as_ref());
-        let problem = handle.parts.builder(&handle.options).build(&monitor)?;
-        let how = TuneOptions {
-            trials: handle.trials as usize,
-            rungs: handle.rungs as usize,
-            fraction: handle.fraction,
-            valid: handle.valid.as_ref().map(|s| s.view()),
-            space: handle.space.clone(),
-            fit_threads: handle.fit_threads as usize,
-            checkpoint: handle.checkpoint.clone(),
-            resume: handle.resume.clone(),
-        };
-        let result = search(
-            &problem,
-            &handle.options,
-            &how,
-            &mut Watch(handle.callback),
-            &monitor,
-        )?;
-        let words = |t: Trial| {
-            let error = t.error.as_deref().map(c_text);
-            (t, error)
-        };
-        handle.found = Some(result.trials.into_iter().map(words).collect());
-        Ok(())
-    })
+pub unsafe extern "C" fn s3cmtf_tune_run(tune: *mut TuneHandle, error: *mut ErrorHandle) -> i32 {
+    // SAFETY: an error handle of the caller, which is not freed in the callback.
+    unsafe {
+        guard_with_callback(error, || {
+            // SAFETY: an object of the caller; the callback may free it, so only what it refers to is used.
+            let tune = given(object(tune), "tune")?.tune.clone();
+            tune.run()
+        })
+    }
 }
 
 /// Writes the number of trials of a search that has ended.
@@ -302,8 +298,8 @@ pub extern "C" fn s3cmtf_tune_get_count(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (tune, out) = (given(tune, "tune")?, given(count, "count")?);
-        out.write(tune.found()?.len() as u64);
+        let (handle, out) = (given(tune, "tune")?, given(count, "count")?);
+        out.write(handle.tune.found()?.len() as u64);
         Ok(())
     })
 }
@@ -318,7 +314,7 @@ pub unsafe extern "C" fn s3cmtf_tune_get_trial(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (found, error) = given(tune, "tune")?.at(place)?;
+        let (found, error) = given(tune, "tune")?.tune.at(place)?;
         // SAFETY: a struct of the caller, for this call.
         unsafe { struct_out(&TrialFigures::new(found, error.as_ref()), trial, "trial") }
     })
@@ -335,8 +331,8 @@ pub extern "C" fn s3cmtf_tune_get_options(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (tune, out) = (given(tune, "tune")?, given(options, "options")?);
-        let options = tune.at(place)?.0.options.clone();
+        let (handle, out) = (given(tune, "tune")?, given(options, "options")?);
+        let options = handle.tune.at(place)?.0.options.clone();
         hand_over(out, OptionsHandle { options });
         Ok(())
     })
@@ -355,27 +351,117 @@ pub unsafe extern "C" fn s3cmtf_tune_get_text(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let lines = given(tune, "tune")?.at(place)?.0.to_text();
+        let lines = given(tune, "tune")?.tune.at(place)?.0.to_text();
         // SAFETY: a buffer of the caller, for this call.
         unsafe { text_out(&lines, text, capacity, needed, "text") }
     })
 }
 
-/// Frees a search. NULL is ignored.
+/// Frees a search. Called in its own callback, it ends the search as a result other than 0 does, the callback is not called
+/// again, and s3cmtf_tune_run() frees the search before it returns. NULL is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_tune_free(tune: Option<Box<TuneHandle>>) {
-    release(|| drop(tune));
+    release(|| {
+        if let Some(handle) = tune {
+            handle.tune.is_freed.store(true, Ordering::Relaxed);
+        }
+    });
 }
 
-impl TuneHandle {
+impl Setup {
+    /// Returns what the search is made with, apart from the problem and the options of fits.
+    fn search_options(&self) -> TuneOptions<'_> {
+        TuneOptions {
+            trials: self.trials,
+            rungs: self.rungs,
+            fraction: self.fraction,
+            valid: self.valid.as_ref().map(|s| s.view()),
+            space: self.space.clone(),
+            fit_threads: self.fit_threads,
+            checkpoint: self.checkpoint.clone(),
+            resume: self.resume.clone(),
+        }
+    }
+}
+
+impl Tune {
+    fn run(&self) -> Outcome {
+        self.require_ready()?;
+        if self.is_running.swap(true, Ordering::Relaxed) {
+            return Err(is_running());
+        }
+        let result = self.search();
+        self.is_running.store(false, Ordering::Relaxed);
+        let words = |t: Trial| {
+            let error = t.error.as_deref().map(c_message);
+            (t, error)
+        };
+        let _ = self.found.set(result?.into_iter().map(words).collect());
+        Ok(())
+    }
+
+    fn search(&self) -> Outcome<Vec<Trial>> {
+        // A copy: the callback may call functions that lock the original.
+        let setup = lock_ignoring_poison(&self.setup).clone();
+        let monitor = Flag(setup.cancel.as_ref());
+        let parts = setup.parts.matched()?;
+        let valid = parts.entries(setup.valid.as_ref())?;
+        let problem = parts.builder(&setup.options).build(&monitor)?;
+        let how = TuneOptions {
+            valid: valid.as_ref().map(MatchedSource::view),
+            ..setup.search_options()
+        };
+        let mut watch = Watch {
+            call: setup.callback,
+            is_freed: &self.is_freed,
+        };
+        let result = search(&problem, &setup.options, &how, &mut watch, &monitor)?;
+        if result.best().rungs == 0 {
+            return Err(match result.reason {
+                StopReason::TimeLimit => Error::argument(format!(
+                    "time_limit = {}: the time was up before a trial was measured; increase it",
+                    setup.options.time_limit
+                )),
+                _ => Error::Cancelled,
+            }
+            .into());
+        }
+        Ok(result.trials)
+    }
+
+    /// Fails unless the search can be changed and run.
+    fn require_ready(&self) -> Outcome {
+        if self.is_running.load(Ordering::Relaxed) {
+            return Err(is_running());
+        }
+        match self.found.get() {
+            None => Ok(()),
+            Some(_) => Err(Failure::new(
+                S3CMTF_BAD_STATE,
+                "the search has ended; a search runs once, create another",
+            )),
+        }
+    }
+
     fn found(&self) -> Outcome<&[(Trial, Option<CString>)]> {
-        ran(self.found.as_ref(), "the search")
+        let missing = || match self.is_running.load(Ordering::Relaxed) {
+            true => is_running(),
+            false => Failure::new(S3CMTF_BAD_STATE, "the search has not run"),
+        };
+        Ok(self.found.get().ok_or_else(missing)?)
     }
 
     fn at(&self, at: u64) -> Outcome<&(Trial, Option<CString>)> {
         let found = self.found()?;
         Ok(&found[place(at, found.len(), "place")?])
     }
+}
+
+fn is_running() -> Failure {
+    Failure::new(
+        S3CMTF_BAD_STATE,
+        "the search is running; its results are there when s3cmtf_tune_run() has returned",
+    )
 }
 
 impl TrialFigures {
@@ -396,18 +482,28 @@ impl TrialFigures {
 }
 
 /// Calls the host.
-struct Watch(Option<Call<TrialFigures>>);
+struct Watch<'a> {
+    call: Option<Call<TrialFigures>>,
+    is_freed: &'a AtomicBool,
+}
 
-impl TuneObserver for Watch {
+impl TuneObserver for Watch<'_> {
     fn trial(&mut self, progress: &TuneProgress<'_>) -> Control {
-        let Some(call) = self.0 else {
+        let is_freed = || self.is_freed.load(Ordering::Relaxed);
+        if is_freed() {
+            return Control::Stop;
+        }
+        let Some(call) = self.call else {
             return Control::Continue;
         };
-        let error = progress.trial.error.as_deref().map(c_text);
+        let error = progress.trial.error.as_deref().map(c_message);
         let mut figures = TrialFigures::new(progress.trial, error.as_ref());
         (figures.done, figures.total) = (progress.done as u64, progress.total as u64);
         figures.best_rmse = progress.best;
-        call.call(&figures)
+        match call.call(&figures) {
+            Control::Continue if !is_freed() => Control::Continue,
+            _ => Control::Stop,
+        }
     }
 }
 
@@ -415,27 +511,19 @@ impl TuneObserver for Watch {
 fn change(
     tune: Option<&mut TuneHandle>,
     error: Option<&mut ErrorHandle>,
-    set: impl FnOnce(&mut TuneHandle) -> Outcome,
+    set: impl FnOnce(&mut Setup) -> Outcome,
 ) -> i32 {
     guard(error, || {
-        let tune = given(tune, "tune")?;
-        if tune.found.is_some() {
-            return Err(Failure::new(
-                S3CMTF_BAD_STATE,
-                "the search has ended; a search runs once, create another",
-            ));
-        }
-        set(tune)
+        let tune = &given(tune, "tune")?.tune;
+        tune.require_ready()?;
+        set(&mut lock_ignoring_poison(&tune.setup))
     })
 }
 
 /// A number of a request; 0 means the default.
-fn at_most(number: u64, most: u64, default: usize, what: &str) -> Outcome<u64> {
+fn or_default(number: u64, default: usize) -> usize {
     match number {
-        0 => Ok(default as u64),
-        n if n <= most => Ok(n),
-        n => Err(Failure::argument(format!(
-            "{what} is {n}; it must be at most {most}"
-        ))),
+        0 => default,
+        n => usize::try_from(n).unwrap_or(usize::MAX),
     }
 }

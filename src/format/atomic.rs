@@ -3,13 +3,17 @@
 //! A file is written under a temporary name in the folder of its final one, synced to disk and renamed. Unnamed files
 //! (`O_TMPFILE`) would leave nothing behind when a process is killed, but not all file systems have them, and they cannot
 //! replace an existing file. `leftovers` removes the temporary files of processes that were killed.
+//!
+//! A symbolic link is followed if the caller named it. Names of other files are derived from the caller's, such as those of names
+//! of rows; a link of such a name may belong to anyone and is never followed.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
 use super::leftovers;
+use super::output_target::{no_new_file, resolve};
 use super::temporary_file::{TemporaryFile, folder_of};
 use crate::error::{Error, Result};
 
@@ -25,24 +29,24 @@ pub(crate) struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Creates the temporary file beside the target.
+    /// Creates the temporary file beside the target. A link is followed, and a device or a folder is an error.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
-        let given = resolve(path, &name)?;
+        let target = resolve(path, &name)?;
+        AtomicFile::beside(&target, name)
+    }
+
+    /// Creates the temporary file of a path that the caller did not name. What is at the path is neither followed nor looked at:
+    /// before the commit it has to be renamed if it is to be kept.
+    pub(crate) fn create_companion(path: &Path) -> Result<Self> {
+        AtomicFile::beside(path, path.display().to_string())
+    }
+
+    fn beside(target: &Path, name: String) -> Result<Self> {
         // The file must not move if the working directory of the process changes.
-        let target = std::path::absolute(&given).unwrap_or_else(|_| given.clone());
-        let file = TemporaryFile::create(&target).map_err(|e| {
-            let folder = folder_of(&given);
-            // Some folders, such as /proc, refuse new files with the error "not found".
-            if e.kind() == io::ErrorKind::NotFound && !folder.is_dir() {
-                Error::file(&name, "its folder does not exist; make it first")
-            } else {
-                // The message names the folder instead of the temporary file, which the user does not know.
-                let folder = folder.display();
-                let action = format!("cannot write {name}: no file can be made in {folder}");
-                Error::io(action, e)
-            }
-        })?;
+        let target = std::path::absolute(target).unwrap_or_else(|_| target.to_path_buf());
+        let file = TemporaryFile::create(&target)
+            .map_err(|e| no_new_file(&name, &folder_of(&target), e))?;
         #[cfg(unix)]
         leftovers::remove_once(&folder_of(&target), file.file());
         Ok(AtomicFile { file, target, name })
@@ -93,43 +97,41 @@ pub fn write_atomically(
     stage(path, fill)?.commit()
 }
 
+/// Writes several files, which appear under their paths together, at the end, as those of [`write_atomically`] do.
+pub fn write_all_atomically(files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+    let staged = files
+        .iter()
+        .map(|(path, bytes)| stage(path, |w| w.write_all(bytes)));
+    let staged: Vec<AtomicFile> = staged.collect::<Result<_>>()?;
+    staged.into_iter().try_for_each(AtomicFile::commit)
+}
+
 /// Writes and syncs a file but leaves it under its temporary name until it is committed.
 pub(crate) fn stage(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<AtomicFile> {
-    let mut file = AtomicFile::create(path)?;
+    fill_and_sync(AtomicFile::create(path)?, fill)
+}
+
+/// Like [`stage`], for a path that the caller did not name.
+pub(crate) fn stage_companion(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<AtomicFile> {
+    fill_and_sync(AtomicFile::create_companion(path)?, fill)
+}
+
+fn fill_and_sync(
+    mut file: AtomicFile,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<AtomicFile> {
     let mut buffered = BufWriter::with_capacity(1 << 16, file.file());
     let done = fill(&mut buffered).and_then(|()| buffered.flush());
     drop(buffered);
     done.map_err(|e| file.write_error(e))?;
     file.sync()?;
     Ok(file)
-}
-
-/// Returns the file to replace, following symbolic links. A device or a folder is an error.
-fn resolve(path: &Path, name: &str) -> Result<PathBuf> {
-    if path.file_name().is_none() {
-        return Err(Error::file(name, "is not a file name"));
-    }
-    let target = match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_symlink() => fs::canonicalize(path).map_err(|_| {
-            Error::file(
-                name,
-                "is a symbolic link without a target; remove it or name its target",
-            )
-        })?,
-        _ => path.to_path_buf(),
-    };
-    match fs::metadata(&target) {
-        Ok(meta) if meta.is_dir() => Err(Error::file(name, "is a folder; name a file to write")),
-        // Renaming onto a device would replace the device.
-        Ok(meta) if !meta.is_file() => Err(Error::file(
-            name,
-            "is a device or a pipe; the output must be an ordinary file",
-        )),
-        _ => Ok(target),
-    }
 }
 
 /// Makes the rename durable. Some file systems cannot sync a folder; that is no error, since the file is in place.
@@ -144,6 +146,7 @@ fn sync_folder(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn appears_only_when_committed() {
@@ -207,5 +210,18 @@ mod tests {
         );
         let error = AtomicFile::create(dir.path()).err().unwrap();
         assert!(error.to_string().contains("is a folder"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn companions_do_not_follow_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let staged = stage_companion(&link, |w| w.write_all(b"new")).unwrap();
+        staged.commit().unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"old");
+        assert_eq!(fs::read(&link).unwrap(), b"new");
     }
 }

@@ -12,7 +12,7 @@ const BATCH: usize = 1 << 16;
 /// Receives one slice of indices per mode and the range of entries they belong to.
 type VisitBatch<'v> = dyn FnMut(&[&[u32]], Range<usize>) -> Result<()> + 'v;
 
-/// As [`for_each_batch`], but an index that is not below the size of its mode is an error.
+/// As [`for_each_batch`], but an invalid entry is an error ([`CooView::validate`]).
 pub(crate) fn for_each_valid_batch(
     view: &CooView<'_>,
     monitor: &dyn Monitor,
@@ -20,11 +20,7 @@ pub(crate) fn for_each_valid_batch(
     visit: &mut VisitBatch<'_>,
 ) -> Result<()> {
     for_each_batch(view, monitor, phase, &mut |columns, range| {
-        for (n, column) in columns.iter().enumerate() {
-            if let Some(k) = column.iter().position(|&i| u64::from(i) >= view.dims()[n]) {
-                return Err(view.out_of_range(n, range.start + k, column[k]));
-            }
-        }
+        view.validate(range.clone())?;
         visit(columns, range)
     })
 }

@@ -71,7 +71,7 @@ pub struct CheckReport {
     pub damaged: Vec<String>,
     /// Indices that are not below the size of their mode.
     pub out_of_range: Faults<InvalidEntry>,
-    /// Values or weights that are NaN or infinite, and weights below 0.
+    /// Values that are NaN or infinite, and weights that are, also as `f32`, or that are below 0.
     pub not_finite: Faults<InvalidEntry>,
     /// Positions with more than one entry.
     pub duplicates: Faults<DuplicatePosition>,
@@ -103,38 +103,25 @@ pub fn check(file: &CooFile, monitor: &dyn Monitor) -> Result<CheckReport> {
 pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let values = view.values();
-    for_each_batch(
-        view,
-        monitor,
-        "values and indices",
-        &mut |columns, range| {
-            for (k, i) in range.enumerate() {
-                let outside = columns
-                    .iter()
-                    .zip(view.dims())
-                    .position(|(c, &dim)| u64::from(c[k]) >= dim);
-                let (value, weight) = (values.get(i), view.weights().map(|w| w.get(i)));
-                let finite = is_valid_entry(value, weight);
-                if outside.is_none() && finite {
-                    continue;
-                }
-                let bad = || InvalidEntry {
-                    entry: i as u64,
-                    index: view.index(i),
-                    mode: outside,
-                    value,
-                    weight,
-                };
-                if outside.is_some() {
-                    report.out_of_range.add(bad);
-                }
-                if !finite {
-                    report.not_finite.add(bad);
-                }
+    for_each_batch(view, monitor, "values and indices", &mut |_, range| {
+        for i in range {
+            let outside = view.mode_out_of_range(i);
+            let bad = || InvalidEntry {
+                entry: i as u64,
+                index: view.index(i),
+                mode: outside,
+                value: values.get(i),
+                weight: view.weights().map(|w| w.get(i)),
+            };
+            if outside.is_some() {
+                report.out_of_range.add(bad);
             }
-            Ok(())
-        },
-    )?;
+            if !view.has_valid_numbers(i) {
+                report.not_finite.add(bad);
+            }
+        }
+        Ok(())
+    })?;
     for (n, &dim) in view.dims().iter().enumerate() {
         let mut rows = RowMapBuilder::new(dim)?;
         for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
@@ -168,11 +155,6 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
     positions.truncate(MAX_EXAMPLES);
     report.duplicates.examples = positions;
     Ok(report)
-}
-
-/// Returns whether the value is finite and the weight finite and not negative.
-pub(super) fn is_valid_entry(value: f64, weight: Option<f64>) -> bool {
-    value.is_finite() && weight.is_none_or(|w| w.is_finite() && w >= 0.0)
 }
 
 /// Calls `visit` with the ascending numbers of the entries of every position that has more than one.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::batches::for_each_valid_batch;
 use super::coo_file::CooFile;
@@ -10,9 +11,11 @@ use super::coo_view::{CooView, Values};
 use super::coo_writer::{CooWriter, Dims, StagedCoo};
 use super::file_bytes::OpenMode;
 use super::header::{Header, MAGIC, ValueKind};
-use super::names::{self, Names};
+use super::names::{self, ModeNames, Names};
 use super::summary::count_rows;
-use super::text::{self, Input, Sink, SinkTarget, SkippedLines, TextOptions, TextSource};
+use super::text::{
+    self, Input, Sink, SinkTarget, SkippedLines, TextOptions, TextSource, looks_missing,
+};
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
 
@@ -87,6 +90,10 @@ pub fn convert(
     renamed.extend(names::set_aside_stale(output, &kept)?);
     let header = finished.commit()?;
     let mut warnings: Vec<String> = renamed.iter().map(|p| Names::renamed_warning(p)).collect();
+    warnings.extend(missing_names(&result.names));
+    if !options.no_value && options.delimited.value.is_none() {
+        warnings.extend(values_like_times(output)?);
+    }
     warnings.extend(sparse_modes(
         output,
         &header,
@@ -161,6 +168,39 @@ fn sparse_modes(
         ));
     }
     Ok(remarks)
+}
+
+/// Returns a remark on the first row of each mode whose name, or the category in it, often marks a missing field.
+fn missing_names(names: &[(usize, Names)]) -> impl Iterator<Item = String> {
+    names.iter().filter_map(|(mode, names)| {
+        let (_, name) = names.iter().find(|(_, name)| {
+            let category = name.rsplit_once('=').map_or(*name, |(_, category)| category);
+            looks_missing(category)
+        })?;
+        Some(format!(
+            "mode {} has a row called {name:?}; if this marks a missing field, set --missing to its text",
+            mode + 1
+        ))
+    })
+}
+
+/// The first values that are examined for a remark on them.
+const MAX_EXAMINED_VALUES: usize = 1000;
+
+/// Returns a remark if the values, whose column was not named, look like times in seconds or milliseconds since 1970.
+fn values_like_times(file: &Path) -> Result<Option<String>> {
+    let opened = CooFile::open(file, OpenMode::Mapped)?;
+    let values = opened.view().values();
+    let count = values.len().min(MAX_EXAMINED_VALUES);
+    let is_time = |x: f64| x >= f64::from(MIN_EPOCH_SECONDS) && x.fract() == 0.0;
+    if count == 0 || !(0..count).all(|i| is_time(values.get(i))) {
+        return Ok(None);
+    }
+    Ok(Some(
+        "the values look like times in seconds or milliseconds since 1970; if another column has the values, read the text as \
+         CSV or TSV and name it: --value COLUMN (with --no-header if there is no header)"
+            .into(),
+    ))
 }
 
 /// Returns an error if the binary output has the extension of a text format.
@@ -246,36 +286,17 @@ pub fn open_unverified(
         ValueKind::F64,
         monitor,
     )?;
-    for (mode, list) in &result.names {
-        require_known(&name, *mode, list, options)?;
-    }
-    Ok(CooFile::from_file(finished.into_file(), &path, name, mode)?.into_temporary())
-}
-
-/// Returns an error unless every string id of `mode` has a name in a given names file. String ids without one would be
-/// numbered anew in every file, so that two files of one problem would not mean the same rows.
-fn require_known(file: &str, mode: usize, list: &Names, options: &TextOptions) -> Result<()> {
-    let of_mode = mode + 1;
-    let given = options.delimited.names.iter().find(|(m, _)| *m == mode);
-    let Some((_, path)) = given else {
-        return Err(Error::file(
-            file,
-            format!(
-                "the ids of mode {of_mode} are strings; convert the text to a .coo file first, so that their names are kept"
-            ),
-        ));
-    };
-    // `list` starts with the given names; new ids follow them.
-    match list.name(Names::load(path)?.len() as u64) {
-        None => Ok(()),
-        Some(id) => Err(Error::file(
-            file,
-            format!(
-                "the id {id:?} of mode {of_mode} has no name in {}; convert the text to a .coo file to add it",
-                path.display()
-            ),
-        )),
-    }
+    // The rows of other text have numbers, of which files beside it may have the names.
+    let file = CooFile::from_file(finished.into_file(), &path, name, mode)?;
+    let names = result.is_delimited.then(|| {
+        let mut names: ModeNames = vec![None; file.header().dims.len()];
+        for (mode, list) in result.names {
+            names[mode] = Some(Arc::new(list));
+        }
+        names
+    });
+    let given = options.delimited.names.iter().map(|(mode, _)| *mode);
+    Ok(file.into_temporary(names, given.collect()))
 }
 
 /// Reads text into a binary COO file, which is not committed yet.

@@ -1,6 +1,6 @@
 //! Entries in owned memory, copied from arrays of any integer width, stride and index base.
 
-use super::coo_view::{CooView, Values};
+use super::coo_view::{CooView, Values, index_beyond_size};
 use super::header::{MAX_DIM, check_dims, check_order};
 use crate::error::{Error, Result};
 use crate::try_alloc::{try_to_vec, try_with_capacity};
@@ -123,11 +123,7 @@ impl CooData {
 fn outside(n: usize, index: Option<u64>, size: u64) -> String {
     match index {
         None => format!("an index of mode {} is below the first", n + 1),
-        Some(index) => format!(
-            "index {index} of mode {}, counted from 0, is beyond its size {size}; the largest allowed is {}",
-            n + 1,
-            size - 1
-        ),
+        Some(index) => index_beyond_size(n, index, size),
     }
 }
 

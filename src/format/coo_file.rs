@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use super::coo_view::{CooView, Values};
 use super::file_bytes::{FileBytes, OpenMode, open_regular, regular_file_len};
 use super::header::{ALIGN, HEADER_LEN, Header, Section, ValueKind};
+use super::names::{ModeNames, Names};
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, report_progress};
 use crate::sort::stable_sort_by;
@@ -39,6 +40,12 @@ pub struct CooFile {
     temporary: bool,
     /// Set when the checksums were found to match.
     verified: OnceLock<()>,
+    /// The names of its rows: of the ids of a text, or loaded from the files beside it.
+    names: OnceLock<ModeNames>,
+    /// Whether these are the ids of a text.
+    has_text_ids: bool,
+    /// Modes of a text whose rows a table of names numbered.
+    given_names: Vec<usize>,
 }
 
 impl CooFile {
@@ -85,12 +92,22 @@ impl CooFile {
             bytes,
             temporary: false,
             verified: OnceLock::new(),
+            names: OnceLock::new(),
+            has_text_ids: false,
+            given_names: Vec::new(),
         })
     }
 
     /// Marks the file as the unnamed binary copy of a text.
-    pub(crate) fn into_temporary(mut self) -> CooFile {
+    /// `names`: those of its rows, where the text has any; `None` if they are in files beside it.
+    /// `given` are the modes whose rows a table of names numbered.
+    pub(crate) fn into_temporary(mut self, names: Option<ModeNames>, given: Vec<usize>) -> CooFile {
         self.temporary = true;
+        self.given_names = given;
+        self.has_text_ids = names.is_some();
+        if let Some(names) = names {
+            self.names = OnceLock::from(names);
+        }
         // Its checksums were computed a moment ago from the same bytes.
         self.verified = OnceLock::from(());
         self
@@ -109,6 +126,25 @@ impl CooFile {
     /// Returns the decoded header.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Returns the names of the rows of each mode: the ids of a text, or those of the names files beside the file.
+    pub fn names(&self) -> Result<&ModeNames> {
+        if let Some(names) = self.names.get() {
+            return Ok(names);
+        }
+        let names = Names::load_all_beside(&self.path, self.header.dims.len())?;
+        Ok(self.names.get_or_init(|| names))
+    }
+
+    /// Returns whether its names are the ids of a text.
+    pub(crate) fn has_text_ids(&self) -> bool {
+        self.has_text_ids
+    }
+
+    /// Returns whether a table of names numbered the rows of a mode of this text.
+    pub(crate) fn has_given_names(&self, mode: usize) -> bool {
+        self.given_names.contains(&mode)
     }
 
     /// Returns whether it is the unnamed binary copy of a text.

@@ -62,9 +62,8 @@ impl<'a> Values<'a> {
 
 /// A sparse tensor or matrix as one borrowed slice per column. Cloning is cheap.
 ///
-/// Making a view checks that the columns have one length and the sizes are allowed. Readers of the entries have to
-/// check that indices are in range and values finite (see
-/// [`Problem`](crate::problem::Problem) and [`check`](crate::format::check)).
+/// Making a view checks that the columns have one length and the sizes are allowed. Entries may still be invalid, so every
+/// reader of entries calls [`validate`](Self::validate); [`check`](crate::format::check) lists invalid entries.
 #[derive(Debug, Clone)]
 pub struct CooView<'a> {
     pub(super) name: String,
@@ -137,6 +136,7 @@ impl<'a> CooView<'a> {
                 self.order()
             )));
         }
+        weights.validate_indices(0..weights.len())?;
         let count = self.len().min(weights.len());
         let same = |n: usize| weights.column(n)[..count] == self.column(n)[..count];
         if !(0..self.order()).all(same) {
@@ -229,34 +229,66 @@ impl<'a> CooView<'a> {
     /// Returns the weight of entry `i`, if entries have any. A weight that is negative or not finite as `f32` is an error.
     pub fn weight(&self, i: usize) -> Result<Option<f64>> {
         let weight = self.weights.map(|w| w.get(i));
-        match weight.filter(|&w| !((w as f32).is_finite() && w >= 0.0)) {
+        match weight.filter(|&w| !is_valid_weight(w)) {
             Some(bad) => Err(Error::entry(
                 self.name(),
                 i as u64,
-                format!("weight {bad}; it must be a finite number, 0 or more"),
+                format!("weight {bad}; it must be a finite 32-bit number, 0 or more"),
             )),
             None => Ok(weight),
         }
     }
 
+    /// Returns an error if one of the entries in `range` is invalid: an index that is not below the size of its mode, a value
+    /// that is not a finite number, or a weight that is negative or not finite as `f32`.
+    ///
+    /// # Panics
+    /// If the range is out of bounds.
+    pub fn validate(&self, range: Range<usize>) -> Result<()> {
+        self.validate_indices(range.clone())?;
+        for i in range {
+            let value = self.values.get(i);
+            if !value.is_finite() {
+                return Err(self.not_finite(i, "value", value));
+            }
+            self.weight(i)?;
+        }
+        Ok(())
+    }
+
+    /// Returns an error if an index of the entries in `range` is not below the size of its mode. For readers that ignore values
+    /// and weights.
+    ///
+    /// # Panics
+    /// If the range is out of bounds.
+    pub fn validate_indices(&self, range: Range<usize>) -> Result<()> {
+        for (n, column) in self.columns.iter().enumerate() {
+            let is_outside = |&index: &u32| u64::from(index) >= self.dims[n];
+            let column = &column[range.clone()];
+            if let Some(k) = column.iter().position(is_outside) {
+                let reason = index_beyond_size(n, u64::from(column[k]), self.dims[n]);
+                return Err(Error::entry(&self.name, (range.start + k) as u64, reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the first mode in which the index of entry `i` is not below the size of the mode.
+    pub(super) fn mode_out_of_range(&self, i: usize) -> Option<usize> {
+        let modes = self.columns.iter().zip(&self.dims);
+        modes
+            .into_iter()
+            .position(|(c, &dim)| u64::from(c[i]) >= dim)
+    }
+
+    /// Returns whether value and weight of entry `i` are valid.
+    pub(super) fn has_valid_numbers(&self, i: usize) -> bool {
+        self.values.get(i).is_finite() && self.weights.is_none_or(|w| is_valid_weight(w.get(i)))
+    }
+
     /// Returns the indices of entry `i` in all modes.
     pub(crate) fn index(&self, i: usize) -> Vec<u32> {
         self.columns.iter().map(|c| c[i]).collect()
-    }
-
-    /// Makes the error of an index that is not below the size of its mode.
-    pub(crate) fn out_of_range(&self, n: usize, i: usize, index: u32) -> Error {
-        Error::entry(
-            &self.name,
-            i as u64,
-            format!(
-                "index {index} of mode {}, counted from 0, is beyond its size {}; \
-                 the largest allowed is {}",
-                n + 1,
-                self.dims[n],
-                self.dims[n] - 1
-            ),
-        )
     }
 
     /// Makes the error of a value (or weight, as `column` says) that is NaN or infinite.
@@ -269,4 +301,18 @@ impl<'a> CooView<'a> {
             ),
         )
     }
+}
+
+/// Returns whether a weight is not negative and a finite number, also as `f32`, so that sums of weights are finite.
+fn is_valid_weight(weight: f64) -> bool {
+    (weight as f32).is_finite() && weight >= 0.0
+}
+
+/// Returns the message of an index of mode `n`, counted from 0, that is not below the size of the mode.
+pub(super) fn index_beyond_size(n: usize, index: u64, size: u64) -> String {
+    format!(
+        "index {index} of mode {}, counted from 0, is beyond its size {size}; the largest allowed is {}",
+        n + 1,
+        size - 1
+    )
 }

@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, check_cancelled, report_progress};
 use crate::random::splitmix64;
+use crate::sort::sort_polling;
 
 /// Default memory budget in bytes: 32M entries at once.
 pub(super) const DEFAULT_MEMORY: u64 = 512 << 20;
@@ -13,7 +14,7 @@ pub(super) const DEFAULT_MEMORY: u64 = 512 << 20;
 /// Bytes of a (hash, number) pair.
 const PAIR: u64 = 16;
 
-/// Number of pairs that are sorted or visited between two polls for a cancellation: about a tenth of a second.
+/// Number of pairs that are visited between two polls for a cancellation: about a tenth of a second.
 const PAIRS_PER_POLL: usize = 1 << 20;
 
 /// Calls `visit` with the ascending numbers of each group of entries, out of `count`, that have the same hash of `key`.
@@ -73,23 +74,9 @@ pub(crate) fn for_each_group(
     Ok(())
 }
 
-/// Sorts pairs, and polls `monitor` after every [`PAIRS_PER_POLL`] of them.
-fn sort_polling(pairs: &mut [(u64, u64)], monitor: &dyn Monitor) -> Result<()> {
-    check_cancelled(monitor)?;
-    if pairs.len() <= PAIRS_PER_POLL {
-        pairs.sort_unstable();
-        return Ok(());
-    }
-    let middle = pairs.len() / 2;
-    let (smaller, _, larger) = pairs.select_nth_unstable(middle);
-    sort_polling(smaller, monitor)?;
-    sort_polling(larger, monitor)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::StopFlag;
     use crate::random::RandomStream;
     use std::collections::BTreeMap;
 
@@ -119,18 +106,5 @@ mod tests {
             expected.retain(|_, g| singles || g.len() > 1);
             assert_eq!(found, expected);
         }
-    }
-
-    #[test]
-    fn long_lists_are_sorted_and_polled() {
-        let mut s = RandomStream::new(&[2]);
-        let count = 5 * PAIRS_PER_POLL / 2;
-        let mut pairs: Vec<(u64, u64)> = (0..count as u64).map(|i| (s.below(1000), i)).collect();
-        sort_polling(&mut pairs, &()).unwrap();
-        assert!(pairs.is_sorted());
-        let stop = StopFlag::new();
-        stop.request();
-        let cancelled = sort_polling(&mut pairs, &stop);
-        assert!(matches!(cancelled, Err(Error::Cancelled)));
     }
 }

@@ -26,15 +26,18 @@ mod line_reader;
 mod names;
 mod names_table;
 pub(crate) mod npy;
+mod output_target;
 mod repair;
 mod row_map;
+mod row_match;
 mod split;
 mod summary;
 mod temporary_file;
 mod text;
 mod tns_export;
+mod whole_file;
 
-pub use atomic::write_atomically;
+pub use atomic::{write_all_atomically, write_atomically};
 pub use check::{CheckReport, DuplicatePosition, Faults, InvalidEntry, check, check_view};
 pub use convert::{ConversionReport, convert, is_coo_file, open, open_unverified, write};
 pub use coo_data::CooData;
@@ -45,9 +48,11 @@ pub use file_bytes::OpenMode;
 pub use header::{
     ALIGN, HEADER_LEN, Header, MAGIC, MAX_DIM, MIN_ORDER, Section, VERSION, ValueKind,
 };
-pub use names::Names;
+pub use names::{ModeNames, ModelNames, Names, StagedModelNames};
+pub use output_target::{OutputFolder, check_derived_target, check_target};
 pub use repair::{DuplicatePolicy, RepairReport, repair};
 pub use row_map::RowMap;
+pub use row_match::{MatchedRole, RowMatch, RowMatcher};
 pub use split::{SplitOptions, SplitPart, SplitRule, split};
 pub use summary::{ModeSummary, Summary, ValueSummary, summarize};
 pub use temporary_file::is_temporary_name;
@@ -56,10 +61,11 @@ pub use text::{
     TextOptions, TextPrefix, TimeFormat, TimeUnit, read_text_prefix,
 };
 pub use tns_export::write_tns;
+pub use whole_file::{SizeLimit, read_whole, read_whole_text};
 
 pub(crate) use atomic::AtomicFile;
+pub(crate) use batches::for_each_valid_batch;
 pub(crate) use coo_data::OwnedValues;
 pub(crate) use coo_writer::StagedCoo;
 pub(crate) use file_bytes::FileBytes;
-pub(crate) use names::find_names_beside;
 pub(crate) use row_map::RowMapBuilder;

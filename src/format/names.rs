@@ -6,6 +6,7 @@
 //! it again, also for `ratings.train.coo`, by leaving out one extension after the other.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +21,15 @@ use crate::error::{Error, Result};
 pub struct Names {
     list: Vec<Option<Arc<str>>>,
     index: HashMap<Arc<str>, NamedRows, foldhash::fast::RandomState>,
+}
+
+/// The names of each mode of a file; `None` for a mode without names.
+pub type ModeNames = Vec<Option<Arc<Names>>>;
+
+impl PartialEq for Names {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
 }
 
 /// The rows that have a name.
@@ -142,37 +152,43 @@ impl Names {
         find_names_beside(coo, mode).map(Names::load).transpose()
     }
 
-    /// Copies the names beside `from` to the model `to` that was fitted to it, as `model.s3m.mode1.tsv`, a name that no
-    /// data file uses. Names that would be found beside the model anyway are not copied. Names files of an earlier model are
-    /// renamed; the result has their new names.
-    pub fn copy_to_model(from: &Path, to: &Path, order: usize) -> Result<Vec<PathBuf>> {
-        let mut renamed = commit_all(carry(from, to, order)?)?;
-        for mode in (0..order).filter(|&mode| find_names_beside(from, mode).is_none()) {
-            renamed.extend(set_aside_own(&path_beside(to, mode))?);
+    /// Loads the names of each mode beside a COO file.
+    pub fn load_all_beside(coo: &Path, order: usize) -> Result<ModeNames> {
+        let load = |mode| Ok(Names::load_beside(coo, mode)?.map(Arc::new));
+        (0..order).map(load).collect()
+    }
+
+    /// Saves the names of the modes of a COO file beside it, before it is written. Names files of an earlier file are renamed; the
+    /// result has their new names.
+    pub fn save_to_data(modes: &[Option<Arc<Names>>], coo: &Path) -> Result<Vec<PathBuf>> {
+        let (mut staged, mut kept) = (Vec::new(), Vec::new());
+        for (mode, names) in modes.iter().enumerate() {
+            if let Some(names) = names {
+                staged.push(names.stage(&path_for(coo, mode))?);
+                kept.push(mode);
+            }
         }
+        let mut renamed = commit_all(staged)?;
+        renamed.extend(set_aside_stale(coo, &kept)?);
         Ok(renamed)
     }
 
-    /// Loads the names of the columns of a coupled matrix (counted from 0) beside a model: `model.s3m.matrix1.tsv` or
-    /// `model.matrix1.tsv`.
-    pub fn load_columns(model: &Path, matrix: usize) -> Result<Option<Names>> {
-        let found = find_with(model, &columns_end(matrix));
-        found.map(Names::load).transpose()
+    /// Returns whether `path` is called as names of rows or columns beside a file are that begin with `stem`.
+    pub fn belongs_to(path: &Path, stem: &Path) -> bool {
+        let rest = path.as_os_str().as_encoded_bytes();
+        let rest = rest.strip_prefix(stem.as_os_str().as_encoded_bytes());
+        let number = rest.and_then(|rest| {
+            let rest = rest.strip_suffix(b".tsv")?;
+            rest.strip_prefix(b".mode")
+                .or_else(|| rest.strip_prefix(b".matrix"))
+        });
+        number.is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
     }
 
-    /// Saves the names of the columns of a coupled matrix where [`load_columns`](Self::load_columns) finds them. A file that
-    /// this library did not write is renamed first. Without names, one that it wrote for an earlier model is renamed. The
-    /// result is the new name.
-    pub fn save_columns(
-        names: Option<&Names>,
-        model: &Path,
-        matrix: usize,
-    ) -> Result<Option<PathBuf>> {
-        let path = with_end(model, &columns_end(matrix));
-        match names {
-            Some(names) => names.stage(&path)?.commit(),
-            None => set_aside_own(&path),
-        }
+    /// Saves the names of a mode (counted from 0) where they are found beside the file `stem` with any extension. Whatever else has
+    /// that name is renamed first; the result is its new name.
+    pub fn save_beside(&self, stem: &Path, mode: usize) -> Result<Option<PathBuf>> {
+        self.stage(&path_beside(stem, mode))?.commit()
     }
 
     /// Returns a warning that a names file was renamed to `path`.
@@ -191,6 +207,13 @@ impl Names {
     /// Returns the first row with this name, counted from 0.
     pub fn find(&self, name: &str) -> Option<u32> {
         self.index.get(name).map(|rows| rows.first)
+    }
+
+    /// Returns the first two rows with this name, counted from 1, if there are more than one.
+    pub(crate) fn shared(&self, name: &str) -> Option<String> {
+        self.index.get(name).filter(|rows| rows.is_shared)?;
+        let rows = self.rows(name);
+        Some(format!("{} and {}", rows[0] + 1, rows[1] + 1))
     }
 
     /// Returns all rows with this name, counted from 0 and ascending.
@@ -239,9 +262,27 @@ impl Names {
         Some(i)
     }
 
+    /// Leaves the rows up to `size` without names, so that new ones follow them.
+    pub(crate) fn extend_to(&mut self, size: u64) {
+        self.list.resize(self.list.len().max(size as usize), None);
+    }
+
+    /// Adds a row with this name behind the first `size` rows, and behind those that have a name. `None` if every index is in use.
+    pub(crate) fn append(&mut self, name: &str, size: u64) -> Option<u32> {
+        let row = (self.list.len() as u64).max(size);
+        if row >= MAX_DIM {
+            return None;
+        }
+        self.list.resize(row as usize, None);
+        let name: Arc<str> = name.into();
+        self.index_name(row as u32, name.clone());
+        self.list.push(Some(name));
+        Some(row as u32)
+    }
+
     /// Writes the file under a temporary name, to be committed with the data it belongs to.
     pub(crate) fn stage(&self, path: &Path) -> Result<StagedNames> {
-        let file = atomic::stage(path, |w| self.write(w))?;
+        let file = atomic::stage_companion(path, |w| self.write(w))?;
         Ok(StagedNames {
             file,
             path: path.into(),
@@ -282,6 +323,75 @@ pub(crate) fn set_aside_stale(coo: &Path, kept: &[usize]) -> Result<Vec<PathBuf>
     renamed.filter_map(Result::transpose).collect()
 }
 
+/// The names of the rows of a model and of the columns of its matrices.
+#[derive(Debug, Clone, Default)]
+pub struct ModelNames {
+    /// The names of each mode.
+    pub modes: ModeNames,
+    /// The names of the columns of each matrix.
+    pub columns: ModeNames,
+}
+
+impl ModelNames {
+    /// Loads the names beside a model: `model.s3m.mode1.tsv` and `model.s3m.matrix1.tsv`. Files such as `model.mode1.tsv` belong to data.
+    pub fn load(model: &Path, order: usize, matrices: usize) -> Result<ModelNames> {
+        let load = |end: String| {
+            let path = with_end(model, &end);
+            let names = path.is_file().then(|| Names::load(&path));
+            Ok(names.transpose()?.map(Arc::new))
+        };
+        Ok(ModelNames {
+            modes: (0..order)
+                .map(|n| load(mode_end(n)))
+                .collect::<Result<_>>()?,
+            columns: (0..matrices)
+                .map(|m| load(columns_end(m)))
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// Returns whether there are no names.
+    pub fn is_empty(&self) -> bool {
+        self.modes.iter().chain(&self.columns).all(Option::is_none)
+    }
+
+    /// Stages the files that [`load`](Self::load) reads. They are complete on the disk before the model is written, and replace those of an
+    /// earlier model when they are committed.
+    pub fn stage(&self, model: &Path) -> Result<StagedModelNames> {
+        let modes = self.modes.iter().zip((0..).map(mode_end));
+        let columns = self.columns.iter().zip((0..).map(columns_end));
+        let (mut staged, mut unnamed) = (Vec::new(), Vec::new());
+        for (names, end) in modes.chain(columns) {
+            let path = with_end(model, &end);
+            match names {
+                None => unnamed.push(path),
+                Some(names) => staged.push(names.stage(&path)?),
+            }
+        }
+        Ok(StagedModelNames { staged, unnamed })
+    }
+}
+
+/// Complete names files of a model that still have temporary names.
+pub struct StagedModelNames {
+    staged: Vec<StagedNames>,
+    /// The paths at which names of an earlier model may be.
+    unnamed: Vec<PathBuf>,
+}
+
+impl StagedModelNames {
+    /// Gives the files their names, after the model was written. Names files of an earlier model are renamed; the result has their
+    /// new names.
+    pub fn commit(self) -> Result<Vec<PathBuf>> {
+        let mut renamed = Vec::new();
+        for path in &self.unnamed {
+            renamed.extend(set_aside_own(path)?);
+        }
+        renamed.extend(commit_all(self.staged)?);
+        Ok(renamed)
+    }
+}
+
 /// A complete names file that still has a temporary name.
 pub(crate) struct StagedNames {
     file: AtomicFile,
@@ -289,14 +399,12 @@ pub(crate) struct StagedNames {
 }
 
 impl StagedNames {
-    /// Gives the file its final name. A file of that name that this library did not write is renamed first; the result is
-    /// its new name.
+    /// Gives the file its final name. Whatever else has that name is renamed first; the result is its new name. Only a file that
+    /// this library wrote is replaced, not a link to one.
     pub(crate) fn commit(self) -> Result<Option<PathBuf>> {
-        let renamed = if has_own_header(&self.path) {
-            None
-        } else {
-            set_aside(&self.path)?
-        };
+        let is_own = std::fs::symlink_metadata(&self.path).is_ok_and(|meta| meta.is_file())
+            && has_own_header(&self.path);
+        let renamed = if is_own { None } else { set_aside(&self.path)? };
         self.file.commit()?;
         Ok(renamed)
     }
@@ -308,11 +416,28 @@ pub(crate) fn commit_all(files: Vec<StagedNames>) -> Result<Vec<PathBuf>> {
     renamed.filter_map(Result::transpose).collect()
 }
 
-/// Returns whether a file begins with the header line of this library.
+/// Returns whether a file, or the file that a link leads to, begins with the header line of this library.
 fn has_own_header(path: &Path) -> bool {
+    // Opening a pipe would wait for its writer.
+    if !std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
+        return false;
+    }
     let mut start = vec![0; HEADER.len()];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    let read = open_regular(path).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && start == HEADER.as_bytes()
+}
+
+/// Opens an ordinary file. Another, such as a pipe, is an error at once.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::Unsupported.into()),
+    }
 }
 
 /// Renames a names file that this library may have written, because it does not belong to the data beside it any more.
@@ -325,26 +450,43 @@ fn set_aside_own(path: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Renames a file, if it exists, to its name followed by `.old`, or by `.old2` and so on if that exists with other
-/// contents. Returns its new name.
+/// Renames what is at a path, if anything is, to its name followed by `.old`, or by `.old2` and so on if that exists with other
+/// contents. A link is renamed itself. Returns the new name.
 fn set_aside(path: &Path) -> Result<Option<PathBuf>> {
-    let is_file = std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_dir());
-    if !is_file {
+    if std::fs::symlink_metadata(path).is_err() {
         return Ok(None);
     }
-    let contents = std::fs::read(path).ok();
     let mut old = with_end(path, ".old");
     let mut number = 2;
     while std::fs::symlink_metadata(&old).is_ok() {
-        if contents.is_some() && std::fs::read(&old).ok() == contents {
+        if have_same_contents(path, &old) {
             break;
         }
         old = with_end(path, &format!(".old{number}"));
         number += 1;
     }
-    std::fs::rename(path, &old)
-        .map_err(|e| Error::io(format!("cannot rename {}", path.display()), e))?;
-    Ok(Some(old))
+    match std::fs::rename(path, &old) {
+        Ok(()) => Ok(Some(old)),
+        // Another process was faster.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io(format!("cannot rename {}", path.display()), e)),
+    }
+}
+
+/// Returns whether two ordinary files, no links, have the same contents.
+fn have_same_contents(a: &Path, b: &Path) -> bool {
+    let open = |path: &Path| {
+        let is_file = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+        let file = open_regular(path).ok().filter(|_| is_file)?;
+        let length = file.metadata().ok()?.len();
+        Some((length, io::BufReader::new(file)))
+    };
+    let (Some((length, a)), Some((other_length, b))) = (open(a), open(b)) else {
+        return false;
+    };
+    let pairs = a.bytes().zip(b.bytes());
+    let are_equal = |(a, b): (io::Result<u8>, io::Result<u8>)| a.is_ok() && a.ok() == b.ok();
+    length == other_length && pairs.take(length as usize).all(are_equal)
 }
 
 /// Returns the names file of `mode` beside a COO file or prefix, if it exists.
@@ -430,6 +572,10 @@ mod tests {
             "back\\slash\\t",
             "Amélie (2001)",
             " ",
+            "right\u{202e}to left",
+            "zero\u{200b}width\0",
+            "\\u{202e}",
+            "\\u{}",
         ];
         for (i, n) in odd.iter().enumerate() {
             assert_eq!(names.intern(n), Some(i as u32));
@@ -452,8 +598,16 @@ mod tests {
     #[test]
     fn no_names_file_is_lost() {
         let dir = tempfile::tempdir().unwrap();
-        let (from, model) = (dir.path().join("r.coo"), dir.path().join("m.s3m"));
+        let model = dir.path().join("m.s3m");
         let path = dir.path().join("m.s3m.mode1.tsv");
+        let save = |modes: &ModeNames| {
+            let names = ModelNames {
+                modes: modes.clone(),
+                columns: Vec::new(),
+            };
+            names.stage(&model).and_then(StagedModelNames::commit)
+        };
+        let mut names = vec![None, None];
         // A user may write files with the header of this library.
         for (text, old) in [
             ("index\tname\n1\tmine\n", "m.s3m.mode1.tsv.old"),
@@ -462,24 +616,88 @@ mod tests {
             ("index\tname\n1\tmine too\n", "m.s3m.mode1.tsv.old2"),
         ] {
             std::fs::write(&path, text).unwrap();
-            let renamed = Names::copy_to_model(&from, &model, 2).unwrap();
+            let renamed = save(&names).unwrap();
             assert_eq!(renamed, [dir.path().join(old)]);
             assert_eq!(std::fs::read_to_string(&renamed[0]).unwrap(), text);
             assert!(!path.exists());
         }
         // Files of another format name the rows until there are other names for them.
         std::fs::write(&path, "1\tmine\n").unwrap();
-        assert!(Names::copy_to_model(&from, &model, 2).unwrap().is_empty());
+        assert!(save(&names).unwrap().is_empty());
         assert!(path.exists());
-        let names = Names::from_names(["a"]);
-        names.save(dir.path().join("r.mode1.tsv")).unwrap();
+        names[0] = Some(Arc::new(Names::from_names(["a"])));
         assert_eq!(
-            Names::copy_to_model(&from, &model, 2).unwrap(),
+            save(&names).unwrap(),
             [dir.path().join("m.s3m.mode1.tsv.old3")]
         );
         assert_eq!(Names::load(&path).unwrap().name(0), Some("a"));
         // A file of this library is replaced like the model itself.
-        assert!(Names::copy_to_model(&from, &model, 2).unwrap().is_empty());
+        assert!(save(&names).unwrap().is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_own_files_are_replaced() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+        let own = "index\tname\n1\tmine\n";
+        // What is at the path of new names, and what is there without any.
+        type Make = fn(&Path, &Path);
+        let cases: [(&str, Make); 7] = [
+            ("a link to a file of this library", |path, target| {
+                std::fs::write(target, "index\tname\n1\tmine\n").unwrap();
+                symlink(target, path).unwrap();
+            }),
+            ("a link to another file", |path, target| {
+                std::fs::write(target, "precious").unwrap();
+                symlink(target, path).unwrap();
+            }),
+            ("a link without a target", |path, target| {
+                symlink(target, path).unwrap();
+            }),
+            ("a link to itself", |path, _| symlink(path, path).unwrap()),
+            ("a folder", |path, _| {
+                std::fs::create_dir(path).unwrap();
+                std::fs::write(path.join("file"), "precious").unwrap();
+            }),
+            ("a pipe", |path, _| {
+                let made = std::process::Command::new("mkfifo").arg(path).status();
+                assert!(made.unwrap().success());
+            }),
+            ("a link to a device", |path, _| {
+                symlink("/dev/zero", path).unwrap();
+            }),
+        ];
+        for (what, make) in cases {
+            let dir = tempfile::tempdir().unwrap();
+            let (path, target) = (
+                dir.path().join("m.s3m.mode1.tsv"),
+                dir.path().join("target"),
+            );
+            make(&path, &target);
+            let kind = std::fs::symlink_metadata(&path).unwrap().file_type();
+            let contents_of = |path: &Path| match std::fs::symlink_metadata(path) {
+                Ok(meta) if meta.is_file() => Some(std::fs::read(path).unwrap()),
+                _ => None,
+            };
+            let before = contents_of(&target);
+            let staged = Names::from_names(["new"]).stage(&path).unwrap();
+            let renamed = staged.commit().unwrap().unwrap();
+            assert_eq!(renamed, dir.path().join("m.s3m.mode1.tsv.old"), "{what}");
+            let moved = std::fs::symlink_metadata(&renamed).unwrap().file_type();
+            assert_eq!(moved, kind, "{what}");
+            assert_eq!(contents_of(&target), before, "{what}");
+            assert!(!kind.is_dir() || renamed.join("file").exists());
+            let meta = std::fs::symlink_metadata(&path).unwrap();
+            assert!(meta.is_file() && !meta.file_type().is_fifo(), "{what}");
+            assert_eq!(Names::load(&path).unwrap().name(0), Some("new"), "{what}");
+            // Without names for the data, only what would be read as names of this library is renamed.
+            std::fs::remove_file(&path).unwrap();
+            std::fs::rename(&renamed, &path).unwrap();
+            let stale = set_aside_own(&path).unwrap();
+            let is_own = before.as_deref() == Some(own.as_bytes());
+            assert_eq!(stale.is_some(), is_own, "{what}");
+            assert_eq!(contents_of(&target), before, "{what}");
+        }
     }
 
     #[test]

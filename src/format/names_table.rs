@@ -1,12 +1,16 @@
 //! The text of names files and other tables whose first two columns are read: TSV or CSV.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 use std::path::Path;
 
 use super::line_reader::LineReader;
+use super::whole_file::{SizeLimit, read_whole};
 use crate::error::{Error, Result};
+use crate::printable::is_deceptive;
 
-/// Header line of the files that this library writes. In such files backslash, tab and line ends are escaped.
+/// Header line of the files that this library writes. In such files backslash, tab, line ends and other deceptive characters are
+/// escaped.
 pub(super) const HEADER: &str = "index\tname";
 
 /// Header of the first column of a file that numbers rows.
@@ -19,7 +23,7 @@ pub(super) fn read_lines(
     mut visit: impl FnMut(u64, &str, Option<&str>) -> std::result::Result<(), String>,
 ) -> Result<()> {
     let file = path.display().to_string();
-    let text = std::fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
+    let text = read_whole(path, SizeLimit::Table)?;
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
     // A file whose first line has commas and no tab is CSV.
     let mut lines = text.split(|&b| matches!(b, b'\n' | b'\r'));
@@ -76,15 +80,30 @@ fn read_csv(
     }
 }
 
-/// Escapes backslash, tab and line ends, as in files of this library.
+/// Escapes backslash and deceptive characters, as in files of this library: tab and line ends by letters, others by their number
+/// (`\u{202e}`).
 pub(super) fn escape(name: &str) -> String {
-    if !name.contains(['\\', '\t', '\n', '\r']) {
-        return name.into();
+    let mut escaped = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            '\\' => escaped.push_str("\\\\"),
+            '\t' => escaped.push_str("\\t"),
+            '\n' => escaped.push_str("\\n"),
+            '\r' => escaped.push_str("\\r"),
+            c if is_deceptive(c) => {
+                let _ = write!(escaped, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => escaped.push(c),
+        }
     }
-    name.replace('\\', "\\\\")
-        .replace('\t', "\\t")
-        .replace('\n', "\\n")
-        .replace('\r', "\\r")
+    escaped
+}
+
+/// Parses the number of an escaped character, `{202e}`. Returns the character and the text behind it.
+fn numbered(text: &str) -> Option<(char, &str)> {
+    let (number, rest) = text.strip_prefix('{')?.split_once('}')?;
+    let c = char::from_u32(u32::from_str_radix(number, 16).ok()?)?;
+    Some((c, rest))
 }
 
 fn unescape(name: &str) -> String {
@@ -96,6 +115,13 @@ fn unescape(name: &str) -> String {
                 Some('t') => out.push('\t'),
                 Some('n') => out.push('\n'),
                 Some('r') => out.push('\r'),
+                Some('u') => match numbered(chars.as_str()) {
+                    Some((c, rest)) => {
+                        out.push(c);
+                        chars = rest.chars();
+                    }
+                    None => out.push('u'),
+                },
                 Some(other) => out.push(other),
                 None => out.push('\\'),
             },

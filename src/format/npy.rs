@@ -64,10 +64,6 @@ impl NpyWriter {
         self.write(bytemuck::cast_slice(values))
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
-        self.stage()?.commit()
-    }
-
     /// Returns the complete file, still under its temporary name.
     pub(crate) fn stage(self) -> Result<AtomicFile> {
         if self.remaining != 0 {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::batches::for_each_batch;
-use super::check::{for_each_duplicate, is_valid_entry};
+use super::check::for_each_duplicate;
 use super::convert::refuse_same;
 use super::coo_file::CooFile;
 use super::coo_view::Values;
@@ -54,10 +54,7 @@ pub fn repair(
     let mut dropped_bits: Vec<u64> = try_zeroed(n.div_ceil(64), "words for entries")?;
     let mut drop_entry = |i: u64| dropped_bits[(i / 64) as usize] |= 1 << (i % 64);
     let mut means: Vec<(u64, f64, f64)> = Vec::new();
-    let is_valid = |i: usize| {
-        (0..view.order()).all(|m| u64::from(view.column(m)[i]) < view.dims()[m])
-            && is_valid_entry(view.values().get(i), view.weights().map(|w| w.get(i)))
-    };
+    let is_valid = |i: usize| view.mode_out_of_range(i).is_none() && view.has_valid_numbers(i);
     let mut dropped = 0;
     for i in 0..n {
         if i % (1 << 20) == 0 {

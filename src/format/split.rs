@@ -9,6 +9,7 @@ use super::coo_view::Values;
 use super::coo_writer::{CooWriter, Dims};
 use super::group_by_key::{DEFAULT_MEMORY, for_each_group};
 use super::names;
+use super::output_target::check_derived_target;
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
 use crate::random::Permutation;
@@ -217,6 +218,7 @@ fn write_parts(
         if wanted[part as usize] {
             let path = part_path(prefix, part);
             refuse_same(Some(file.path()), &path)?;
+            check_derived_target(&path)?;
             let count = Some(counts[part as usize]);
             let writer =
                 CooWriter::create(&path, view.order(), h.value_kind, h.weight_kind, count)?;

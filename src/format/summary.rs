@@ -1,5 +1,6 @@
 //! Statistics of a tensor or matrix: sizes, values, lengths of rows.
 
+use super::batches::for_each_valid_batch;
 use super::coo_view::CooView;
 use super::row_map::{RowMap, RowMapBuilder};
 use crate::error::Result;
@@ -49,8 +50,9 @@ pub struct ModeSummary {
     pub histogram: Vec<u64>,
 }
 
-/// Computes statistics of all entries. An index out of range or a value that is not finite is an error; [`check`](super::check) finds all of them.
+/// Computes statistics of all entries. An invalid entry is an error; [`check`](super::check) finds all of them.
 pub fn summarize(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Summary> {
+    let values = summarize_values(view, monitor)?;
     let count = view.len() as u64;
     let cells: f64 = view.dims().iter().map(|&d| d as f64).product();
     let mut modes = Vec::with_capacity(view.order());
@@ -62,12 +64,12 @@ pub fn summarize(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Summary> {
         dims: view.dims().to_vec(),
         count,
         density: count as f64 / cells,
-        values: summarize_values(view, monitor)?,
+        values,
         modes,
     })
 }
 
-/// Returns the rows of mode `n` that occur and the number of entries of each.
+/// Returns the rows of mode `n` that occur and the number of entries of each. The entries must be valid.
 pub(crate) fn count_rows(
     view: &CooView<'_>,
     n: usize,
@@ -79,10 +81,8 @@ pub(crate) fn count_rows(
     let mut builder = RowMapBuilder::new(view.dims()[n])?;
     for (piece, indices) in column.chunks(PIECE).enumerate() {
         report_progress(monitor, "rows", (piece * PIECE) as u64, total)?;
-        for (k, &index) in indices.iter().enumerate() {
-            if !builder.mark(index) {
-                return Err(view.out_of_range(n, piece * PIECE + k, index));
-            }
+        for &index in indices {
+            builder.mark(index);
         }
     }
     let map = builder.finish()?;
@@ -127,6 +127,7 @@ fn summarize_mode(dim: u64, map: &RowMap, lengths: &[u64]) -> ModeSummary {
     }
 }
 
+/// Validates all entries and computes the statistics of their values.
 fn summarize_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Option<ValueSummary>> {
     if view.is_empty() {
         return Ok(None);
@@ -136,31 +137,22 @@ fn summarize_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Option<
     // Mean and sum of squared deviations per batch, combined by the update of Chan et al., which is accurate for values
     // with a large offset and for any count.
     let (mut n, mut mean, mut squares) = (0.0f64, 0.0f64, 0.0f64);
-    let mut start = 0;
-    while start < values.len() {
-        let end = (start + (1 << 16)).min(values.len());
-        report_progress(monitor, "values", start as u64, values.len() as u64)?;
+    for_each_valid_batch(view, monitor, "values", &mut |_, range| {
+        let (first, m) = (values.get(range.start), range.len() as f64);
         let mut sum = 0.0;
-        for i in start..end {
-            let v = values.get(i);
-            if !v.is_finite() {
-                return Err(view.not_finite(i, "value", v));
-            }
+        for v in range.clone().map(|i| values.get(i)) {
             min = min.min(v);
             max = max.max(v);
-            sum += v - values.get(start);
+            sum += v - first;
         }
-        let m = (end - start) as f64;
-        let batch_mean = values.get(start) + sum / m;
-        let batch_squares: f64 = (start..end)
-            .map(|i| (values.get(i) - batch_mean).powi(2))
-            .sum();
+        let batch_mean = first + sum / m;
+        let batch_squares: f64 = range.map(|i| (values.get(i) - batch_mean).powi(2)).sum();
         let gap = batch_mean - mean;
         squares += batch_squares + gap * gap * n * m / (n + m);
         mean += gap * m / (n + m);
         n += m;
-        start = end;
-    }
+        Ok(())
+    })?;
     Ok(Some(ValueSummary {
         min,
         max,

@@ -32,15 +32,7 @@ impl TemporaryFile {
     /// Creates a file beside `target`, with the permissions of the target if that exists.
     pub(super) fn create(target: &Path) -> io::Result<TemporaryFile> {
         let folder = folder_of(target);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-            // The permissions of the file it replaces; else those of `open`, before the umask.
-            let mode = fs::metadata(target).map_or(0o666, |m| m.permissions().mode() & 0o777);
-            options.mode(mode);
-        }
+        let options = new_file_options(target);
         for _ in 0..ATTEMPTS {
             let path = folder.join(temporary_name(target.file_name().unwrap_or_default()));
             let file = match options.open(&path) {
@@ -87,6 +79,21 @@ impl Drop for TemporaryFile {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Returns how a new file is opened that is to replace `target`. A name that exists is an error, also if it is a link.
+fn new_file_options(target: &Path) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        // The permissions of the file it replaces; else those of `open`, before the umask.
+        let existing = fs::symlink_metadata(target).ok().filter(|m| m.is_file());
+        options.mode(existing.map_or(0o666, |m| m.permissions().mode() & 0o777));
+    }
+    let _ = target;
+    options
 }
 
 /// Returns the folder of a file.
@@ -168,6 +175,22 @@ mod tests {
             ".m.0123456789abcdef01234567.s3cmtf.tmp",
         ] {
             assert!(!is_temporary_name(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn name_that_is_a_link_is_never_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let (link, target) = (dir.path().join("link"), dir.path().join("target"));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        for contents in [None, Some("mine")] {
+            if let Some(text) = contents {
+                fs::write(&target, text).unwrap();
+            }
+            let error = new_file_options(&target).open(&link).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(fs::read_to_string(&target).ok().as_deref(), contents);
         }
     }
 

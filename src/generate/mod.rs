@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::format::npy::NpyWriter;
-use crate::format::{AtomicFile, Header, StagedCoo, atomic};
+use crate::format::{AtomicFile, Header, OutputFolder, StagedCoo, atomic};
 use crate::options::ModelKind;
 use crate::progress::{Monitor, report_progress};
 use planted_factor::PlantedFactor;
@@ -65,11 +65,10 @@ pub fn generate(
     options.validate()?;
     check_no_stale_files(folder, options)?;
     let truth_folder = folder.join("truth");
-    let create = |path: &Path| {
-        std::fs::create_dir_all(path)
-            .map_err(|e| Error::io(format!("cannot create the folder {}", path.display()), e))
-    };
-    create(folder)?;
+    let outputs = OutputFolder::create(folder)?;
+    let truth_outputs = options.write_truth.then(|| outputs.subfolder("truth"));
+    let truth_outputs = truth_outputs.transpose()?;
+    check_files(&outputs, truth_outputs.as_ref(), options)?;
     let planted = PlantedModel::new(options);
     let tensor = tensor_writer::write(folder, options, &planted, monitor)?;
     let mut matrices = Vec::new();
@@ -81,10 +80,9 @@ pub fn generate(
         column_factors.push(factor);
     }
     let mut truth = Vec::new();
-    if options.write_truth {
-        create(&truth_folder)?;
+    if let Some(outputs) = &truth_outputs {
         truth = stage_truth(
-            &truth_folder,
+            outputs.path(),
             options,
             &planted,
             &column_factors,
@@ -103,6 +101,31 @@ pub fn generate(
         truth: options.write_truth.then_some(truth_folder),
         floor_rmse: tensor.floor_rmse,
     })
+}
+
+/// Checks before the work that all files can be written.
+fn check_files(
+    outputs: &OutputFolder,
+    truth: Option<&OutputFolder>,
+    options: &GenerateOptions,
+) -> Result<()> {
+    let matrices = 1..=options.matrices.len();
+    outputs.file("tensor.train.coo")?;
+    if options.test_count() > 0 {
+        outputs.file("tensor.test.coo")?;
+    }
+    for m in matrices.clone() {
+        outputs.file(format!("matrix{m}.coo"))?;
+    }
+    let Some(truth) = truth else { return Ok(()) };
+    for m in matrices {
+        truth.file(format!("matrix{m}.npy"))?;
+    }
+    for n in 1..=options.order() {
+        truth.file(format!("factor{n}.npy"))?;
+    }
+    truth.file("core.npy")?;
+    truth.file("truth.json").map(drop)
 }
 
 /// Returns an error if the folder has a file with one of our names that this call would leave in place.

@@ -4,6 +4,7 @@ use super::popularity::ZipfMandelbrot;
 use crate::error::{Error, Result};
 use crate::format::ValueKind;
 use crate::options::ModelKind;
+use crate::parallel::MAX_THREADS;
 
 /// Clipping and rounding of values, as in ratings.
 #[derive(Debug, Clone, Copy)]
@@ -83,9 +84,6 @@ pub struct GenerateOptions {
     pub threads: usize,
 }
 
-/// The largest number of threads; no machine has more CPUs.
-const MAX_THREADS: usize = 4096;
-
 /// The largest number of core entries (256 MiB). The size of the core grows as J^N.
 const MAX_CORE_ENTRIES: usize = 1 << 26;
 
@@ -152,13 +150,7 @@ impl GenerateOptions {
             self.validate_matrix(m + 1, spec)?;
         }
         self.validate_groups()?;
-        if !(1..=MAX_THREADS).contains(&self.threads) {
-            return invalid(format!(
-                "{} threads; it must be 1 to {MAX_THREADS}",
-                self.threads
-            ));
-        }
-        Ok(())
+        Error::check_range("threads", self.threads, 1..=MAX_THREADS)
     }
 
     /// Checks sizes, counts and ranks.

@@ -40,11 +40,14 @@ impl CoreShape {
     /// Returns the layout for these ranks.
     ///
     /// # Panics
-    /// If there are no modes or more than [`MAX_ORDER`], a rank is 0, a diagonal core has unequal ranks, or the number of
-    /// floats overflows.
+    /// If [`CoreShape::try_new`] returns `None`.
     pub fn new(kind: CoreKind, ranks: &[usize]) -> Self {
-        assert!((1..=MAX_ORDER).contains(&ranks.len()) && ranks.iter().all(|&j| j > 0));
-        assert!(kind == CoreKind::Full || ranks.iter().all(|&j| j == ranks[0]));
+        CoreShape::try_new(kind, ranks).expect("ranks must have a layout")
+    }
+
+    /// Returns the layout for these ranks; `None` if there are no modes or more than [`MAX_ORDER`], a rank is 0, a diagonal core
+    /// has unequal ranks, or the number of floats overflows.
+    pub fn try_new(kind: CoreKind, ranks: &[usize]) -> Option<Self> {
         // Kernels multiply these lengths without checks.
         const MAX_FLOATS: usize = isize::MAX as usize / size_of::<f32>();
         let mut lens = ranks.iter().map(|&j| j.checked_next_multiple_of(LANES));
@@ -52,16 +55,22 @@ impl CoreShape {
             CoreKind::Full => lens.try_fold(1usize, |n, len| n.checked_mul(len?)),
             CoreKind::Diagonal => lens.try_fold(0usize, |n, len| n.checked_add(len?)),
         };
-        assert!(floats.is_some_and(|n| n <= MAX_FLOATS));
+        let is_possible = (1..=MAX_ORDER).contains(&ranks.len())
+            && ranks.iter().all(|&j| j > 0)
+            && (kind == CoreKind::Full || ranks.iter().all(|&j| j == ranks[0]))
+            && floats.is_some_and(|n| n <= MAX_FLOATS);
+        if !is_possible {
+            return None;
+        }
         let mut starts = vec![0];
         for &rank in ranks {
             starts.push(starts[starts.len() - 1] + padded_len(rank));
         }
-        CoreShape {
+        Some(CoreShape {
             kind,
             ranks: ranks.to_vec(),
             starts,
-        }
+        })
     }
 
     /// Returns which core entries exist.

@@ -63,6 +63,7 @@ impl Model {
                 factor: FactorMatrix::zeros(m.columns.rows().len(), ranks[m.mode])?,
                 offsets: Vec::new(),
                 precision: None,
+                weight_unit: m.entries.weights.unit(),
             });
         }
         let model = Model {
@@ -72,6 +73,7 @@ impl Model {
             matrices,
             mean: 0.0,
             precision: None,
+            weight_unit: problem.tensor().weights.unit(),
             range: problem.range(),
             clips: options.clip.unwrap_or_else(|| problem.is_bounded()),
             options: options.clone(),

@@ -74,6 +74,9 @@ pub(crate) fn load_checkpoint(path: &Path) -> Result<(Model, Checkpoint)> {
     let mut vectors = Vec::new();
     while file.range(&vector_section(vectors.len())).is_some() {
         let vector = file.values::<f32>(&vector_section(vectors.len()))?;
+        if !vector.iter().all(|x| x.is_finite()) {
+            return Err(file.invalid("a vector of the algorithm is not finite"));
+        }
         vectors.push(try_to_vec(vector, "parameters")?);
     }
     let checkpoint = Checkpoint {
@@ -111,6 +114,9 @@ fn read_best(file: &SectionFile, model: &Model) -> Result<ParameterSnapshot> {
         let target = factor.as_mut_slice()?;
         let name = format!("best.matrix{m}");
         target.copy_from_slice(section_of_len(file, &name, target.len())?);
+    }
+    if !best.is_finite() {
+        return Err(file.invalid("the best model holds values that are not finite"));
     }
     Ok(best)
 }

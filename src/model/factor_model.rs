@@ -1,10 +1,12 @@
 //! The fitted model: a core, factors of modes and of coupled matrices, mean and biases.
 
+use std::path::Path;
+
 use super::factors::{ModelMatrix, ModelMode};
 use super::fit_record::{EpochMetrics, FitRecord};
 use super::posterior_samples::PosteriorSamples;
 use crate::error::{Error, Result};
-use crate::format::CooView;
+use crate::format::{CooView, ModelNames, RowMatcher};
 use crate::kernel::CoreShape;
 use crate::options::Options;
 use crate::simd::{AlignedVec, LANES};
@@ -27,6 +29,8 @@ pub struct Model {
     pub(crate) mean: f64,
     /// Factor of squared errors of the original values in the objective. `None` in files of earlier versions.
     pub(crate) precision: Option<f64>,
+    /// What the weights of the tensor's entries were divided by, [`ModelMode::weights`] among them. 1 in files of earlier versions.
+    pub(crate) weight_unit: f64,
     pub(crate) range: ValueRange,
     /// Whether predictions are clipped to the range unless asked otherwise. True in files of earlier versions.
     pub(crate) clips: bool,
@@ -66,6 +70,23 @@ impl Model {
     /// Returns the size of each mode.
     pub fn dims(&self) -> Vec<u64> {
         self.modes.iter().map(|m| m.rows.dim()).collect()
+    }
+
+    /// Loads the names of rows and columns that are beside the file `path` of this model.
+    pub fn row_names(&self, path: &Path) -> Result<ModelNames> {
+        ModelNames::load(path, self.order(), self.matrices.len())
+    }
+
+    /// Returns a matcher for the rows and columns of this model, which was read from `path`.
+    pub fn row_matcher(&self, path: &Path) -> Result<RowMatcher> {
+        let name = path.display().to_string();
+        Ok(self.matcher_with(name, self.row_names(path)?))
+    }
+
+    /// Returns a matcher for the rows and columns of this model with these names. Messages call it `name`.
+    pub(crate) fn matcher_with(&self, name: String, names: ModelNames) -> RowMatcher {
+        let widths: Vec<u64> = self.matrices.iter().map(|m| m.columns.dim()).collect();
+        RowMatcher::of_model(name, &self.dims(), &widths, names)
     }
 
     /// Returns the ranks and the kind of the core.
@@ -185,6 +206,7 @@ impl Model {
             matrices,
             mean: self.mean,
             precision: self.precision,
+            weight_unit: self.weight_unit,
             range: self.range,
             options: self.options.clone(),
             history: self.history.clone(),

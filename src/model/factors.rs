@@ -12,7 +12,8 @@ pub struct ModelMode {
     pub rows: Arc<RowMap>,
     /// Number of tensor entries of each row.
     pub counts: Arc<Vec<u64>>,
-    /// Sum of the entry weights of each row; empty if entries have no weights.
+    /// Sum of the entry weights of each row, divided by the mean weight if that is below 1/256 or above 256; empty if entries have
+    /// no weights.
     pub weights: Vec<f64>,
     /// One factor row per row of the mode, followed by the mean row: their mean weighted by entries. The mean row
     /// predicts for rows without training data.
@@ -93,4 +94,6 @@ pub struct ModelMatrix {
     /// Factor of squared errors of the original values in the objective, without `weight`. `None` in files of earlier
     /// versions.
     pub(crate) precision: Option<f64>,
+    /// What the weights of the entries were divided by. 1 in files of earlier versions.
+    pub(crate) weight_unit: f64,
 }

@@ -6,7 +6,7 @@
 //! Open `factor_model` first: [`Model`] holds the core, one [`ModelMode`] per mode and one [`ModelMatrix`] per coupled
 //! matrix (`factors`), whose rows lie in a [`FactorMatrix`]. `allocate` makes a model of zeros for a problem, `snapshot`
 //! copies and restores the parameters. [`PosteriorSamples`] are what `gibbs` predicts from; [`FitRecord`] says how the
-//! fit went. `model_file`, `samples_file` and `checkpoint` read and write all of this as named sections (`section_file`).
+//! fit went. `validation` says which numbers a model can have. `model_file`, `samples_file` and `checkpoint` read and write all of this as named sections (`section_file`).
 
 mod allocate;
 mod bias_model;
@@ -26,13 +26,14 @@ mod samples_file;
 mod section_file;
 mod snapshot;
 mod unseen_rows;
+mod validation;
 
 pub use bias_model::BiasModel;
 pub use factor_matrix::FactorMatrix;
 pub use factor_model::{AVERAGE_ROW, Model};
 pub use factors::{ModelMatrix, ModelMode};
 pub use fit_record::{EpochMetrics, FitEvent, FitOutcome, FitRecord};
-pub use model_file::{check_target, is_model, load, save};
+pub use model_file::{is_model, load, save};
 pub use posterior_samples::{PosteriorSample, PosteriorSamples};
 pub use predictor::Predict;
 pub use probit_link::ProbitLink;
@@ -45,3 +46,4 @@ pub(crate) use factors::RowPrior;
 pub(crate) use noise_factors::NoiseFactors;
 pub(crate) use snapshot::ParameterSnapshot;
 pub(crate) use unseen_rows::UnseenRows;
+pub(crate) use validation::MAX_EPOCH;

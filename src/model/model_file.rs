@@ -15,22 +15,22 @@ use super::fit_record::{EpochMetrics, FitRecord};
 use super::samples_file::{add_samples, read_samples};
 use super::section_file::{SectionFile, SectionWriter, has_magic, values_by_key};
 use crate::error::Result;
-use crate::format::{AtomicFile, MAX_DIM, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
+use crate::format::{MAX_DIM, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
 use crate::kernel::{CoreKind, CoreShape, MAX_ORDER};
 use crate::options::Options;
 use crate::problem::MatrixKind;
-use crate::simd::{AlignedVec, padded_len};
+use crate::simd::AlignedVec;
 use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
 use crate::value_range::ValueRange;
 
 /// Number of values of an epoch in section `history`.
 const EPOCH_VALUES: usize = 9;
 
-/// Largest number of entries: a binary COO file has less than 2^63 bytes, and an entry takes at least 12.
-const MAX_ENTRIES: u64 = 1 << 59;
-
 /// Largest rank that is read.
-const MAX_RANK: u64 = 1024;
+const MAX_RANK: usize = 1024;
+
+/// Largest sum of the sizes of modes and matrices. The maps of their rows then take half a gigabyte at most.
+const MAX_ROWS: u64 = 1 << 36;
 
 /// Writes a model. The file is replaced atomically.
 pub fn save(model: &Model, path: impl AsRef<Path>) -> Result<()> {
@@ -40,12 +40,6 @@ pub fn save(model: &Model, path: impl AsRef<Path>) -> Result<()> {
 /// Returns whether `path` is a regular file that begins as model files do.
 pub fn is_model(path: impl AsRef<Path>) -> bool {
     has_magic(path.as_ref())
-}
-
-/// Checks that a model can be written to `path`: that its folder exists and accepts new files. Callers check before a
-/// long fit, so that a wrong path does not lose its result.
-pub fn check_target(path: impl AsRef<Path>) -> Result<()> {
-    AtomicFile::create(path.as_ref()).map(drop)
 }
 
 /// Opens a model file, or the model of a checkpoint. With [`OpenMode::Mapped`] factors stay in the mapped file.
@@ -112,7 +106,13 @@ fn meta_text(model: &Model) -> String {
     if let Some(precision) = model.precision {
         meta += &format!("precision={precision:e}\n");
     }
+    if model.weight_unit != 1.0 {
+        meta += &format!("weight_unit={:e}\n", model.weight_unit);
+    }
     for (m, matrix) in model.matrices.iter().enumerate() {
+        if matrix.weight_unit != 1.0 {
+            meta += &format!("matrix{m}.weight_unit={:e}\n", matrix.weight_unit);
+        }
         if let Some(precision) = matrix.precision {
             meta += &format!("matrix{m}.precision={precision:e}\n");
         }
@@ -143,10 +143,11 @@ fn epoch_values(e: &EpochMetrics) -> [f64; EPOCH_VALUES] {
     ]
 }
 
-/// Returns the epoch of such values.
-fn epoch_from_values(values: &[f64; EPOCH_VALUES]) -> EpochMetrics {
-    EpochMetrics {
-        epoch: values[0] as u64,
+/// Returns the epoch of such values; `None` if the first is not a number of an epoch.
+fn epoch_from_values(values: &[f64; EPOCH_VALUES]) -> Option<EpochMetrics> {
+    let epoch = values[0] as u64;
+    (epoch as f64 == values[0]).then_some(EpochMetrics {
+        epoch,
         eta: values[1],
         loss: values[2],
         train_rmse: values[3],
@@ -155,7 +156,7 @@ fn epoch_from_values(values: &[f64; EPOCH_VALUES]) -> EpochMetrics {
         update_seconds: values[6],
         eval_seconds: values[7],
         entries_per_second: values[8],
-    }
+    })
 }
 
 /// Reads the model of an opened file and checks that all its sections fit together.
@@ -167,14 +168,10 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
     let shape = read_shape(&meta)?;
     let dims: Vec<u64> = meta.parse_list("dims")?;
     let core = file.values::<f32>("core")?;
-    let padded_size = shape
-        .ranks()
-        .iter()
-        .try_fold(1usize, |s, &j| s.checked_mul(padded_len(j)));
-    let overflows = shape.kind() == CoreKind::Full && padded_size.is_none();
-    if overflows || core.len() != shape.core_len() {
+    if core.len() != shape.core_len() {
         return Err(file.invalid("section core does not fit the ranks"));
     }
+    check_sizes(&meta, &dims)?;
     let mut modes = Vec::new();
     for (n, (&dim, &rank)) in dims.iter().zip(shape.ranks()).enumerate() {
         modes.push(read_mode(file, n, dim, rank)?);
@@ -183,7 +180,10 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
     for m in 0..meta.parse::<usize>("matrices")? {
         matrices.push(read_matrix(&meta, m, shape.ranks())?);
     }
-    let history = file.values::<f64>("history")?.as_chunks().0;
+    let (history, []) = file.values::<f64>("history")?.as_chunks() else {
+        return Err(file.invalid("section history has the wrong length"));
+    };
+    let history: Option<Vec<EpochMetrics>> = history.iter().map(epoch_from_values).collect();
     let mut model = Model {
         core_prior_mean: optional_floats(file, "core.pull", core.len())?,
         shape,
@@ -195,7 +195,8 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
             Ok(_) => meta.parse("mean")?,
             Err(_) => 0.0,
         },
-        precision: meta.precision("precision")?,
+        precision: meta.optional("precision")?,
+        weight_unit: meta.optional("weight_unit")?.unwrap_or(1.0),
         range: ValueRange {
             min: meta.parse("low")?,
             max: meta.parse("high")?,
@@ -206,7 +207,7 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
         },
         options: Options::from_saved_text(file.text("options")?)
             .map_err(|e| file.invalid(&e.to_string()))?,
-        history: history.iter().map(epoch_from_values).collect(),
+        history: history.ok_or_else(|| file.invalid("section history has no epoch number"))?,
         // Files of earlier versions have no record.
         record: match file.range("record") {
             Some(_) => FitRecord::from_text(file.text("record")?)
@@ -218,22 +219,32 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
     };
     model.record.removed_options = Options::removed_options(file.text("options")?);
     model.samples = read_samples(file, &model)?;
-    let ValueRange { min, max } = model.range;
-    if !(min.is_finite() && max.is_finite() && min <= max) {
-        return Err(file.invalid(&format!(
-            "the range of the training values is {min} to {max}"
+    match model.invalid_number() {
+        Some(reason) => Err(file.invalid(&reason)),
+        None => Ok(model),
+    }
+}
+
+/// Checks that the sizes of all modes and matrices together are possible.
+fn check_sizes(meta: &Meta<'_>, dims: &[u64]) -> Result<()> {
+    let mut rows: u64 = dims.iter().sum();
+    for m in 0..meta.parse::<usize>("matrices")? {
+        let key = format!("matrix{m}");
+        let columns = meta.find(&key)?.split(',').nth(1).unwrap_or_default();
+        rows = rows.saturating_add(meta.parse_text(&key, columns)?);
+    }
+    if rows > MAX_ROWS {
+        return Err(meta.file.invalid(&format!(
+            "the sizes of modes and matrices add up to {rows}; {MAX_ROWS} are possible"
         )));
     }
-    if !model.is_finite() {
-        return Err(file.invalid("it holds values that are not finite"));
-    }
-    Ok(model)
+    Ok(())
 }
 
 /// Reads sizes, ranks and the kind of the core, and checks that they are possible.
 fn read_shape(meta: &Meta<'_>) -> Result<CoreShape> {
     let dims: Vec<u64> = meta.parse_list("dims")?;
-    let ranks: Vec<u64> = meta.parse_list("ranks")?;
+    let ranks: Vec<usize> = meta.parse_list("ranks")?;
     let possible = (MIN_ORDER..=MAX_ORDER).contains(&dims.len())
         && ranks.len() == dims.len()
         && dims.iter().all(|&d| (1..=MAX_DIM).contains(&d))
@@ -243,17 +254,17 @@ fn read_shape(meta: &Meta<'_>) -> Result<CoreShape> {
             "sizes {dims:?} with ranks {ranks:?} are not possible"
         )));
     }
-    let ranks: Vec<usize> = ranks.iter().map(|&j| j as usize).collect();
-    let kind = match meta.find("kind")? {
-        "tucker" => CoreKind::Full,
-        "cp" if ranks.iter().all(|&j| j == ranks[0]) => CoreKind::Diagonal,
-        other => {
-            return Err(meta
-                .file
-                .invalid(&format!("kind {other:?} with ranks {ranks:?}")));
-        }
+    let name = meta.find("kind")?;
+    let kind = match name {
+        "tucker" => Some(CoreKind::Full),
+        "cp" => Some(CoreKind::Diagonal),
+        _ => None,
     };
-    Ok(CoreShape::new(kind, &ranks))
+    let shape = kind.and_then(|kind| CoreShape::try_new(kind, &ranks));
+    shape.ok_or_else(|| {
+        meta.file
+            .invalid(&format!("kind {name:?} with ranks {ranks:?}"))
+    })
 }
 
 /// Reads the sections of mode `n`.
@@ -264,23 +275,13 @@ fn read_mode(file: &SectionFile, n: usize, dim: u64, rank: usize) -> Result<Mode
     if counts.len() != rows.len() {
         return Err(file.invalid(&format!("mode{n}.counts has the wrong length")));
     }
-    // So that sums of counts and bounds of histogram bins do not overflow.
-    let entries = counts.iter().try_fold(0u64, |sum, &c| sum.checked_add(c));
-    if entries.is_none_or(|entries| entries > MAX_ENTRIES) {
-        return Err(file.invalid(&format!(
-            "mode{n}.counts add up to more than {MAX_ENTRIES} entries"
-        )));
-    }
     let key = format!("mode{n}.weights");
     let weights: Vec<f64> = match file.range(&key) {
         Some(_) => try_to_vec(file.values(&key)?, "rows")?,
         None => Vec::new(),
     };
-    let valid = |w: &f64| w.is_finite() && *w >= 0.0;
-    if !(weights.is_empty() || weights.len() == rows.len() && weights.iter().all(valid)) {
-        return Err(file.invalid(&format!(
-            "{key} must be finite numbers, 0 or more, one for each row"
-        )));
+    if !(weights.is_empty() || weights.len() == rows.len()) {
+        return Err(file.invalid(&format!("{key} has the wrong length")));
     }
     Ok(ModelMode {
         prior: RowPrior {
@@ -309,27 +310,20 @@ fn read_matrix(meta: &Meta<'_>, m: usize, ranks: &[usize]) -> Result<ModelMatrix
         return Err(file.invalid(&format!("'{key}' has mode {mode}")));
     }
     let dim = meta.parse_text::<u64>(&key, dim)?.min(MAX_DIM);
-    let coefficient = |text: &str| -> Result<f64> {
-        let number: f64 = meta.parse_text(&key, text)?;
-        if number.is_finite() && number >= 0.0 {
-            return Ok(number);
-        }
-        let valid = "weights and penalties are finite and 0 or more";
-        Err(file.invalid(&format!("'{key}' has {number}; {valid}")))
-    };
     let columns = read_row_map(file, &format!("{key}.indices"), dim)?;
     Ok(ModelMatrix {
         mode,
-        weight: coefficient(weight)?,
+        weight: meta.parse_text(&key, weight)?,
         penalty: match penalty {
             "-" => None,
-            number => Some(coefficient(number)?),
+            number => Some(meta.parse_text(&key, number)?),
         },
         kind: MatrixKind::from_name(kind)
             .ok_or_else(|| file.invalid(&format!("'{key}' is a matrix of kind '{kind}'")))?,
         factor: read_factor(file, &format!("{key}.rows"), ranks[mode], columns.len())?,
         offsets: optional_floats(file, &format!("{key}.offsets"), columns.len())?,
-        precision: meta.precision(&format!("{key}.precision"))?,
+        precision: meta.optional(&format!("{key}.precision"))?,
+        weight_unit: meta.optional(&format!("{key}.weight_unit"))?.unwrap_or(1.0),
         columns,
     })
 }
@@ -360,16 +354,12 @@ impl<'a> Meta<'a> {
         items.map(|item| self.parse_text(key, item)).collect()
     }
 
-    /// Reads a precision. Files written before rows could be folded in have none.
-    fn precision(&self, key: &str) -> Result<Option<f64>> {
-        let Ok(text) = self.find(key) else {
-            return Ok(None);
-        };
-        let precision: f64 = self.parse_text(key, text)?;
-        if precision.is_finite() && precision > 0.0 {
-            Ok(Some(precision))
-        } else {
-            Err(self.file.invalid(&format!("'{key}' is {text:?}")))
+    /// Reads a number that not all files have: those written before rows could be folded in have no precisions, and weights
+    /// have a unit only if it is not 1.
+    fn optional(&self, key: &str) -> Result<Option<f64>> {
+        match self.find(key) {
+            Ok(text) => self.parse_text(key, text).map(Some),
+            Err(_) => Ok(None),
         }
     }
 }

@@ -186,7 +186,9 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
     let mut noise_factors = NoiseFactors::default();
     if file.range("samples.noise_levels").is_some() {
         let levels = file.values::<f32>("samples.noise_levels")?;
-        let (levels, _) = levels.as_chunks::<2>();
+        let (levels, []) = levels.as_chunks::<2>() else {
+            return Err(meta.invalid("noise_levels"));
+        };
         noise_factors.levels = levels.iter().map(|&[x, f]| (x, f)).collect();
         for (n, mode) in model.modes.iter().enumerate() {
             let factors = file.values::<f32>(&format!("samples.noise_rows{n}"))?;
@@ -194,9 +196,6 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
                 return Err(meta.invalid("noise_rows"));
             }
             noise_factors.rows.push(try_to_vec(factors, "rows")?);
-        }
-        if !noise_factors.is_finite() || !noise_factors.levels.is_sorted_by_key(|level| level.0) {
-            return Err(meta.invalid("noise_levels"));
         }
     }
     let conditional_means = read_mode_rows("samples.smooth", conditional_mode)?;
@@ -283,16 +282,12 @@ impl Meta<'_> {
         let [low, high, threshold, deviation] = numbers[..] else {
             return Err(self.invalid(KEY));
         };
-        let link = ProbitLink {
+        Ok(Some(ProbitLink {
             low,
             high,
             threshold,
             deviation,
-        };
-        match link.is_valid() {
-            true => Ok(Some(link)),
-            false => Err(self.invalid(KEY)),
-        }
+        }))
     }
 
     /// Reads `rows` rows of `row_len` values for each of `count` samples.

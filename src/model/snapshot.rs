@@ -31,6 +31,15 @@ impl ParameterSnapshot {
         }
         Ok(())
     }
+
+    /// Returns whether every parameter is finite.
+    pub(super) fn is_finite(&self) -> bool {
+        let factors = self.factors.iter().flat_map(CompactRows::rows).flatten();
+        let columns = self.columns.iter().flat_map(FactorMatrix::as_slice);
+        let biases = self.biases.iter().flatten();
+        let mut all = self.core.iter().chain(factors).chain(columns).chain(biases);
+        all.all(|x| x.is_finite())
+    }
 }
 
 impl Model {

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(super) use core_affinity::CoreId;
 
 use super::cpu_topology::CpuTopology;
+use crate::error::{Error, Result};
 
 /// `core_affinity` writes into a fixed set of 1024 bits and panics beyond it.
 const LARGEST_CPU_ID: usize = 1023;
@@ -13,6 +14,18 @@ const LARGEST_CPU_ID: usize = 1023;
 /// Returns the number of CPUs this process may run on, within its cgroup quota: the default thread count.
 pub fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// The largest number of threads of an operation; no machine has more CPUs.
+pub const MAX_THREADS: usize = 4096;
+
+/// Returns the number of threads of an operation that was asked to use `threads`; 0 asks for all that this process may use.
+pub fn thread_count(threads: usize) -> Result<usize> {
+    Error::check_range("threads", threads, 0..=MAX_THREADS)?;
+    Ok(match threads {
+        0 => available_threads(),
+        n => n,
+    })
 }
 
 /// Returns the CPUs to pin `threads` threads to, one each, in the order of [`CpuTopology::choose`]. Callers vary

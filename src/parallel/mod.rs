@@ -31,7 +31,9 @@ mod worker_threads;
 pub use crate::progress::StopFlag;
 pub(crate) use barrier::Barrier;
 pub(crate) use cpu_affinity::varying_first_cpu;
-pub use cpu_affinity::{available_threads, cpus_for_concurrent_jobs, restrict_to_cpus};
+pub use cpu_affinity::{
+    MAX_THREADS, available_threads, cpus_for_concurrent_jobs, restrict_to_cpus, thread_count,
+};
 pub(crate) use lock::lock_ignoring_poison;
 pub use run_ordered::run_ordered;
 pub(crate) use signals::with_signals_blocked;

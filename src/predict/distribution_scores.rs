@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::binary_scores::MIN_PROBABILITY;
 use super::intervals::{interval_predictor, require_samples};
-use super::parallel_chunks::{ChunkRun, Positions, not_finite};
+use super::parallel_chunks::{ChunkRun, Positions, check_prediction};
 use crate::error::Result;
 use crate::format::CooView;
 use crate::model::{Model, Predict, ProbitLink};
@@ -91,9 +91,7 @@ pub fn evaluate_distributions(
         &Positions::of_entries(view),
         |sums: &mut Vec<ScoreSums>, i, distribution| {
             let deviation = distribution.standard_deviation;
-            if !deviation.is_finite() {
-                return Err(not_finite(i, deviation));
-            }
+            check_prediction(i, deviation)?;
             let weight = view.weight(i)?.unwrap_or(1.0);
             if weight == 0.0 {
                 return Ok(());
@@ -241,9 +239,6 @@ impl Levels {
         for i in 0..view.len() {
             polls.step()?;
             let value = view.values().get(i);
-            if !value.is_finite() {
-                return Err(view.not_finite(i, "value", value));
-            }
             if let Err(k) = values.binary_search_by(|v| v.total_cmp(&value)) {
                 values.insert(k, value);
             }

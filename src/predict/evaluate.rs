@@ -1,7 +1,7 @@
 //! Errors of predictions on observed entries.
 
 use super::binary_scores::{BinaryScores, ScoredEntry, TwoValues, binary_scores};
-use super::parallel_chunks::{ChunkRun, Positions, not_finite};
+use super::parallel_chunks::{ChunkRun, Positions, check_prediction};
 use crate::error::Result;
 use crate::format::CooView;
 use crate::model::{Predict, check_order};
@@ -97,16 +97,11 @@ pub fn evaluate(
         &Positions::of_entries(view),
         |sums: &mut ErrorSums, i, prediction| {
             let value = view.values().get(i);
-            if !value.is_finite() {
-                return Err(view.not_finite(i, "value", value));
-            }
             let weight = view.weight(i)?.unwrap_or(1.0);
             if weight == 0.0 {
                 return Ok(());
             }
-            if !prediction.is_finite() {
-                return Err(not_finite(i, prediction));
-            }
+            check_prediction(i, prediction)?;
             sums.weight += weight;
             sums.count += 1.0;
             sums.unclipped.add(weight, value - prediction);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::format::npy::NpyWriter;
-use crate::format::{RowMap, write_atomically};
+use crate::format::{AtomicFile, OutputFolder, RowMap, atomic};
 use crate::kernel::CoreKind;
 use crate::model::{FactorMatrix, Model};
 use crate::problem::MatrixKind;
@@ -22,7 +22,7 @@ use crate::progress::{Monitor, check_cancelled, report_progress};
 ///   to the size of the mode, with values separated by tabs. FactorMatrix that the model does not have are written as the mean
 ///   row (as zeros for matrices). The core has one line per entry: its indices from 1, then the value.
 ///
-/// Of a CP core only the diagonal is written.
+/// Of a CP core only the diagonal is written. All files appear under their names together, at the end.
 ///
 /// A text table has a line for every row up to the size of its mode, however few of them the model has. Nothing is written
 /// if the text tables together would exceed about `max_text_bytes`.
@@ -33,55 +33,68 @@ pub fn export(
     monitor: &dyn Monitor,
 ) -> Result<Vec<PathBuf>> {
     check_text_size(model, max_text_bytes)?;
-    std::fs::create_dir_all(folder)
-        .map_err(|e| Error::io(format!("cannot create the folder {}", folder.display()), e))?;
-    let mut files = Vec::new();
+    let folder = OutputFolder::create(folder)?;
+    let (mut files, mut staged) = (Vec::new(), Vec::new());
     let mut add = |name: String| {
-        let path = folder.join(name);
+        let path = folder.file(name)?;
         files.push(path.clone());
-        path
+        Ok::<_, Error>(path)
     };
     for (n, mode) in model.modes().iter().enumerate() {
         let n = n + 1;
         let count = mode.rows.len();
-        write_npy(&add(format!("factor{n}.npy")), &mode.factor, count, monitor)?;
+        let path = add(format!("factor{n}.npy"))?;
+        staged.push(stage_npy(&path, &mode.factor, count, monitor)?);
         if !mode.biases.is_empty() {
-            write_list(&add(format!("bias{n}.npy")), "<f4", &mode.biases[..count])?;
+            let path = add(format!("bias{n}.npy"))?;
+            staged.push(stage_list(&path, "<f4", &mode.biases[..count])?);
         }
-        write_indices(&add(format!("factor{n}.rows.npy")), &mode.rows)?;
-        write_table(
-            &add(format!("FACTOR{n}")),
+        staged.push(stage_indices(
+            &add(format!("factor{n}.rows.npy"))?,
+            &mode.rows,
+        )?);
+        staged.push(stage_table(
+            &add(format!("FACTOR{n}"))?,
             &mode.factor,
             &mode.rows,
             mode.factor.row(count),
             monitor,
-        )?;
+        )?);
     }
     for (m, matrix) in model.matrices().iter().enumerate() {
         if matrix.kind == MatrixKind::Graph {
             continue;
         }
         let m = m + 1;
-        write_npy(
-            &add(format!("matrix{m}.npy")),
+        let path = add(format!("matrix{m}.npy"))?;
+        staged.push(stage_npy(
+            &path,
             &matrix.factor,
             matrix.factor.len(),
             monitor,
-        )?;
-        write_indices(&add(format!("matrix{m}.rows.npy")), &matrix.columns)?;
+        )?);
+        staged.push(stage_indices(
+            &add(format!("matrix{m}.rows.npy"))?,
+            &matrix.columns,
+        )?);
         if !matrix.offsets.is_empty() {
-            write_list(&add(format!("offset{m}.npy")), "<f4", &matrix.offsets)?;
+            let path = add(format!("offset{m}.npy"))?;
+            staged.push(stage_list(&path, "<f4", &matrix.offsets)?);
         }
         let zeros = vec![0.0; matrix.factor.rank()];
-        write_table(
-            &add(format!("CFACTOR{m}")),
+        staged.push(stage_table(
+            &add(format!("CFACTOR{m}"))?,
             &matrix.factor,
             &matrix.columns,
             &zeros,
             monitor,
-        )?;
+        )?);
     }
-    write_list(&add("mean.npy".into()), "<f8", &[model.mean()])?;
+    staged.push(stage_list(
+        &add("mean.npy".into())?,
+        "<f8",
+        &[model.mean()],
+    )?);
     let shape = model.shape();
     let order = shape.order();
     let (values, sizes): (Vec<f32>, Vec<u64>) = match shape.kind() {
@@ -95,11 +108,11 @@ pub fn export(
         ),
     };
     check_cancelled(monitor)?;
-    let mut core = NpyWriter::create(&add("core.npy".into()), "<f4", &sizes)?;
+    let mut core = NpyWriter::create(&add("core.npy".into())?, "<f4", &sizes)?;
     core.push(&values)?;
-    core.finish()?;
+    staged.push(core.stage()?);
     let mut cancelled = None;
-    let written = write_atomically(&add("CORETENSOR".into()), |out| {
+    let written = atomic::stage(&add("CORETENSOR".into())?, |out| {
         let mut index = vec![1; order];
         for (k, g) in values.iter().enumerate() {
             if k % (1 << 16) == 0
@@ -125,7 +138,8 @@ pub fn export(
         }
         Ok(())
     });
-    cancelled.map_or(written, Err)?;
+    staged.push(cancelled.map_or(written, Err)?);
+    staged.into_iter().try_for_each(AtomicFile::commit)?;
     Ok(files)
 }
 
@@ -167,7 +181,12 @@ fn check_text_size(model: &Model, limit: u64) -> Result<()> {
     }
 }
 
-fn write_npy(path: &Path, rows: &FactorMatrix, count: usize, monitor: &dyn Monitor) -> Result<()> {
+fn stage_npy(
+    path: &Path,
+    rows: &FactorMatrix,
+    count: usize,
+    monitor: &dyn Monitor,
+) -> Result<AtomicFile> {
     let mut file = NpyWriter::create(path, "<f4", &[count as u64, rows.rank() as u64])?;
     for i in 0..count {
         if i % (1 << 14) == 0 {
@@ -175,31 +194,31 @@ fn write_npy(path: &Path, rows: &FactorMatrix, count: usize, monitor: &dyn Monit
         }
         file.push(rows.row(i))?;
     }
-    file.finish()
+    file.stage()
 }
 
-fn write_indices(path: &Path, map: &RowMap) -> Result<()> {
+fn stage_indices(path: &Path, map: &RowMap) -> Result<AtomicFile> {
     let indices: Vec<u32> = map.indices().collect();
-    write_list(path, "<u4", &indices)
+    stage_list(path, "<u4", &indices)
 }
 
-fn write_list<T: bytemuck::NoUninit>(path: &Path, dtype: &str, values: &[T]) -> Result<()> {
+fn stage_list<T: bytemuck::NoUninit>(path: &Path, dtype: &str, values: &[T]) -> Result<AtomicFile> {
     let mut file = NpyWriter::create(path, dtype, &[values.len() as u64])?;
     file.push(values)?;
-    file.finish()
+    file.stage()
 }
 
 /// Writes a factor as text, one line per index of the mode. FactorMatrix that the model does not have are written as `missing`.
-fn write_table(
+fn stage_table(
     path: &Path,
     rows: &FactorMatrix,
     map: &RowMap,
     missing: &[f32],
     monitor: &dyn Monitor,
-) -> Result<()> {
-    // `write_atomically` returns I/O errors only, so a cancellation is kept beside it.
+) -> Result<AtomicFile> {
+    // `stage` returns I/O errors only, so a cancellation is kept beside it.
     let mut cancelled = None;
-    let written = write_atomically(path, |out| {
+    let written = atomic::stage(path, |out| {
         for index in 0..map.dim() {
             if index % (1 << 14) == 0
                 && let Err(e) = report_progress(monitor, "exporting", index, map.dim())

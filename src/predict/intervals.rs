@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use super::parallel_chunks::{ChunkRun, Positions, not_finite};
+use super::parallel_chunks::{ChunkRun, Positions, check_prediction};
 use super::predictions::{PredictOptions, Predictor};
 use crate::error::{Error, Result};
 use crate::format::CooView;
@@ -46,7 +46,7 @@ pub fn predict_intervals(
     take: impl FnMut(Range<usize>, &[PredictiveDistribution]) -> Result<()>,
 ) -> Result<()> {
     model.check_order(view)?;
-    let positions = Positions::of_entries(view);
+    let positions = Positions::of_cells(view);
     predict(model, &positions, quantiles, options, monitor, take)
 }
 
@@ -61,11 +61,7 @@ pub fn predict_intervals_at(
     monitor: &dyn Monitor,
     take: impl FnMut(Range<usize>, &[PredictiveDistribution]) -> Result<()>,
 ) -> Result<()> {
-    let positions = Positions {
-        count,
-        order: model.order(),
-        write_indices: Box::new(write_indices),
-    };
+    let positions = Positions::new(count, model.order(), write_indices);
     predict(model, &positions, quantiles, options, monitor, take)
 }
 
@@ -93,9 +89,13 @@ fn predict(
         2 * model.operations_per_prediction(),
         positions,
         |out: &mut Vec<PredictiveDistribution>, position, distribution| {
-            let deviation = distribution.standard_deviation;
-            if !deviation.is_finite() {
-                return Err(not_finite(position, deviation));
+            let PredictiveDistribution {
+                mean,
+                standard_deviation,
+                quantiles,
+            } = &distribution;
+            for x in [mean, standard_deviation].into_iter().chain(quantiles) {
+                check_prediction(position, *x)?;
             }
             out.push(distribution);
             Ok(())

@@ -29,4 +29,5 @@ pub use evaluate::{ErrorMetrics, Evaluation, evaluate};
 pub use export::{MAX_EXPORTED_TEXT, export};
 pub use intervals::{PredictiveDistribution, predict_intervals, predict_intervals_at};
 pub(crate) use intervals::{quantile_predictor, require_samples};
+pub(crate) use parallel_chunks::check_prediction;
 pub use predictions::{PredictOptions, predict_at, predict_entries};

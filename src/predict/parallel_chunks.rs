@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::Predict;
-use crate::parallel::{available_threads, run_ordered};
+use crate::parallel::{run_ordered, thread_count};
 use crate::progress::{Monitor, check_cancelled, report_progress, steps_per_poll};
 use crate::simd::Level;
 
@@ -16,40 +16,79 @@ pub(super) const CHUNK_POSITIONS: usize = 1 << 15;
 const BATCH_POSITIONS: usize = 1 << 10;
 
 /// Writes the indices of a range of positions, position by position.
-pub(super) type WriteIndices<'a> = dyn Fn(Range<usize>, &mut [u32]) + Sync + 'a;
+type WriteIndices<'a> = dyn Fn(Range<usize>, &mut [u32]) -> Result<()> + Sync + 'a;
 
-/// Makes the error of a prediction that is not finite. `position` counts from 0.
+/// Returns an error if a prediction, or its standard deviation, is not finite as `f32`. `position` counts from 0.
+#[inline]
+pub(crate) fn check_prediction(position: usize, prediction: f64) -> Result<()> {
+    // Values and parameters are 32-bit numbers, and so are predictions in files and in arrays of a caller.
+    match (prediction as f32).is_finite() {
+        true => Ok(()),
+        false => Err(overflow(position, prediction)),
+    }
+}
+
 #[cold]
-pub(super) fn not_finite(position: usize, prediction: f64) -> Error {
+fn overflow(position: usize, prediction: f64) -> Error {
     Error::argument(format!(
-        "prediction {} is {prediction}: the factors of the model are so large that their product overflows; the model \
-         is damaged or its fit diverged",
+        "prediction {} is {prediction}: the parameters of the model are so large that it overflows; the model is damaged or \
+         its fit diverged",
         position + 1
     ))
 }
 
 /// Positions of a tensor.
 pub(super) struct Positions<'a> {
-    pub count: usize,
+    count: usize,
     /// The number of modes.
-    pub order: usize,
+    order: usize,
     /// Called for many positions at a time, which makes the cost of the dynamic call negligible.
-    pub write_indices: Box<WriteIndices<'a>>,
+    write_indices: Box<WriteIndices<'a>>,
 }
 
 impl<'a> Positions<'a> {
-    /// The positions of the entries of a view.
+    /// `count` positions, whose indices `write_indices` writes.
+    pub(super) fn new(
+        count: usize,
+        order: usize,
+        write_indices: impl Fn(Range<usize>, &mut [u32]) + Sync + 'a,
+    ) -> Positions<'a> {
+        Positions {
+            count,
+            order,
+            write_indices: Box::new(move |positions, to: &mut [u32]| {
+                write_indices(positions, to);
+                Ok(())
+            }),
+        }
+    }
+
+    /// The positions of the entries of a view, which are validated.
     pub(super) fn of_entries(view: &'a CooView<'_>) -> Positions<'a> {
+        Positions::of_view(view, |positions| view.validate(positions))
+    }
+
+    /// The positions of the entries of a view, of which only the indices are validated.
+    pub(super) fn of_cells(view: &'a CooView<'_>) -> Positions<'a> {
+        Positions::of_view(view, |positions| view.validate_indices(positions))
+    }
+
+    fn of_view(
+        view: &'a CooView<'_>,
+        validate: impl Fn(Range<usize>) -> Result<()> + Sync + 'a,
+    ) -> Positions<'a> {
         let order = view.order();
         Positions {
             count: view.len(),
             order,
             write_indices: Box::new(move |positions, to: &mut [u32]| {
+                validate(positions.clone())?;
                 for m in 0..order {
                     let slots = to.iter_mut().skip(m).step_by(order);
                     let from = &view.column(m)[positions.clone()];
                     slots.zip(from).for_each(|(slot, &index)| *slot = index);
                 }
+                Ok(())
             }),
         }
     }
@@ -92,10 +131,7 @@ impl ChunkRun<'_> {
         mut take: impl FnMut(Range<usize>, T) -> Result<()>,
     ) -> Result<()> {
         let (count, order, monitor) = (positions.count, positions.order, self.monitor);
-        let threads = match self.threads {
-            0 => available_threads(),
-            t => t,
-        };
+        let threads = thread_count(self.threads)?;
         let range = |chunk: u64| {
             let start = chunk as usize * CHUNK_POSITIONS;
             start..(start + CHUNK_POSITIONS).min(count)
@@ -109,7 +145,7 @@ impl ChunkRun<'_> {
             for first in (start..end).step_by(BATCH_POSITIONS) {
                 let batch = first..(first + BATCH_POSITIONS).min(end);
                 let indices = &mut indices[..batch.len() * order];
-                (positions.write_indices)(batch.clone(), indices);
+                (positions.write_indices)(batch.clone(), indices)?;
                 for (k, index) in indices.chunks_exact(order).enumerate() {
                     if k % positions_per_poll == 0 && is_cancelled() {
                         return Err(Error::Cancelled);

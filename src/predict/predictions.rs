@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::parallel_chunks::{ChunkRun, Positions, not_finite};
+use super::parallel_chunks::{ChunkRun, Positions, check_prediction};
 use super::unseen_variance::UnseenVariance;
 use crate::error::Result;
 use crate::format::CooView;
@@ -246,7 +246,7 @@ pub fn predict_entries(
     mut take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
 ) -> Result<()> {
     model.check_order(view)?;
-    let positions = Positions::of_entries(view);
+    let positions = Positions::of_cells(view);
     predict(model, &positions, options, monitor, &mut take)
 }
 
@@ -260,11 +260,7 @@ pub fn predict_at(
     monitor: &dyn Monitor,
     mut take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
 ) -> Result<()> {
-    let positions = Positions {
-        count,
-        order: model.order(),
-        write_indices: Box::new(write_indices),
-    };
+    let positions = Positions::new(count, model.order(), write_indices);
     predict(model, &positions, options, monitor, &mut take)
 }
 
@@ -291,9 +287,7 @@ fn predict(
         model,
         positions,
         |out: &mut Vec<f64>, position, x: f64| {
-            if !x.is_finite() {
-                return Err(not_finite(position, x));
-            }
+            check_prediction(position, x)?;
             out.push(if clip {
                 x.clamp(range.min, range.max)
             } else {

@@ -5,17 +5,27 @@ use std::sync::Arc;
 use super::coupled_problem::{CoupledMatrix, Problem};
 use super::entry_source::EntrySource;
 use super::matrix_kind::MatrixKind;
-use super::problem_mode::{ProblemMode, solver_weight};
+use super::problem_mode::ProblemMode;
 use super::sampled_zeros::{check_unique_positions, has_unique_positions, sample_zeros};
 use super::value_statistics::ValueStatistics;
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder};
-use crate::parallel::{ThreadPool, available_threads};
+use crate::memory::require_memory;
+use crate::parallel::{ThreadPool, thread_count};
 use crate::progress::{Monitor, report_progress};
 use crate::trace::{self, SpanKind};
 
 /// Indices between two progress reports.
 const REPORT_INTERVAL: usize = 1 << 20;
+
+/// Rows and columns of a matrix whose unlisted cells are zeros, per entry of the tensor and the matrix, up to which a fit tries that
+/// by itself; a matrix of up to [`MIN_FULL_SIZE`] is always tried. All of them become rows of the model, and time and memory of the
+/// trial are proportional to them.
+const MAX_FULL_SIZE_PER_ENTRY: u64 = 2;
+const MIN_FULL_SIZE: u64 = 1 << 16;
+
+/// Bytes of a row or column of such a matrix in a problem.
+const FULL_ROW_BYTES: f64 = 16.0;
 
 /// Fewest entries that are worth more than one thread.
 const MIN_PARALLEL_ENTRIES: usize = 1 << 20;
@@ -35,6 +45,8 @@ struct MatrixInput<'a> {
     weight: Option<f64>,
     penalty: Option<f64>,
     kind: MatrixKind,
+    /// Whether it may be full whatever its size.
+    may_be_large: bool,
 }
 
 /// A matrix whose entries were validated, before the rows of its mode are numbered.
@@ -43,6 +55,8 @@ struct ValidatedMatrix<'a> {
     columns: RowMap,
     is_constant: bool,
     may_be_full: bool,
+    refused_full_size: Option<u64>,
+    statistics: ValueStatistics,
 }
 
 impl<'a> Problem<'a> {
@@ -73,7 +87,16 @@ impl<'a> ProblemBuilder<'a> {
             weight: weight.into(),
             penalty: None,
             kind,
+            may_be_large: false,
         });
+        self
+    }
+
+    /// Leaves it open whether the matrix that was added last is full, whatever its size.
+    pub(crate) fn may_be_large(mut self) -> Self {
+        if let Some(last) = self.matrices.last_mut() {
+            last.may_be_large = true;
+        }
         self
     }
 
@@ -110,14 +133,15 @@ impl<'a> ProblemBuilder<'a> {
     pub fn build(self, monitor: &dyn Monitor) -> Result<Problem<'a>> {
         let _span = trace::span(SpanKind::Reading);
         let dims = self.check()?;
+        let tensor = EntrySource::new(self.tensor.clone(), monitor)?;
         let scan = |n: usize, monitor: &dyn Monitor| {
-            // The thread of the first mode also validates the values.
+            // The thread of the first mode also validates the entries.
             let statistics = match n {
-                0 => Some(ValueStatistics::compute(&self.tensor, monitor)?),
+                0 => Some(ValueStatistics::compute(&tensor, monitor)?),
                 _ => None,
             };
             let mut rows = RowMapBuilder::new(dims[n])?;
-            mark_rows(&self.tensor, n, &mut rows, monitor)?;
+            mark_rows(&tensor, n, &mut rows, monitor)?;
             Ok((statistics, rows))
         };
         let (statistics, mut rows): (Vec<_>, Vec<RowMapBuilder>) =
@@ -127,12 +151,13 @@ impl<'a> ProblemBuilder<'a> {
         let mut validated = Vec::new();
         for (m, matrix) in self.matrices.iter().enumerate() {
             let stream = [self.seed, m as u64];
-            validated.push(matrix.validate(&mut rows[matrix.mode], &stream, monitor)?);
+            let entries = self.tensor.len();
+            validated.push(matrix.validate(&mut rows[matrix.mode], entries, &stream, monitor)?);
         }
         let finish = |rows: RowMapBuilder| rows.finish().map(Arc::new);
         let rows: Vec<Arc<RowMap>> = rows.into_iter().map(finish).collect::<Result<_>>()?;
         let count = |n: usize, monitor: &dyn Monitor| {
-            ProblemMode::count(rows[n].clone(), &self.tensor, n, monitor)
+            ProblemMode::count(rows[n].clone(), &tensor, n, monitor)
         };
         let modes = self.for_each_mode(monitor, count)?;
         let mut matrices = Vec::with_capacity(validated.len());
@@ -141,7 +166,7 @@ impl<'a> ProblemBuilder<'a> {
             matrices.push(matrix.couple(validated, mode_rows, monitor)?);
         }
         Ok(Problem {
-            tensor: EntrySource::new(self.tensor),
+            tensor,
             modes,
             matrices,
             statistics,
@@ -155,10 +180,7 @@ impl<'a> ProblemBuilder<'a> {
         work: impl Fn(usize, &dyn Monitor) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let order = self.tensor.order();
-        let threads = match self.threads {
-            0 => available_threads(),
-            n => n,
-        };
+        let threads = thread_count(self.threads)?;
         if threads == 1 || self.tensor.len() < MIN_PARALLEL_ENTRIES {
             return (0..order).map(|n| work(n, monitor)).collect();
         }
@@ -175,6 +197,7 @@ impl<'a> ProblemBuilder<'a> {
             weight,
             penalty,
             kind,
+            ..
         } = input;
         let order = self.tensor.order();
         let bad = |reason: String| Err(Error::argument(format!("{}: {reason}", matrix.name())));
@@ -278,54 +301,70 @@ impl<'a> ProblemBuilder<'a> {
 
 impl<'a> MatrixInput<'a> {
     /// Validates the entries, samples zeros, and marks the rows and columns that occur. `mode_rows` are the rows of the
-    /// coupled mode; `stream` identifies the random stream of sampled zeros.
+    /// coupled mode; `stream` identifies the random stream of sampled zeros. The tensor has `tensor_entries`.
     fn validate(
         &self,
         mode_rows: &mut RowMapBuilder,
+        tensor_entries: usize,
         stream: &[u64],
         monitor: &dyn Monitor,
     ) -> Result<ValidatedMatrix<'a>> {
         let matrix = &self.view;
-        let range = ValueStatistics::compute(matrix, monitor)?.range;
-        mark_rows(matrix, 0, mode_rows, monitor)?;
+        let mut entries = EntrySource::new(matrix.clone(), monitor)?;
+        let statistics = ValueStatistics::compute(&entries, monitor)?;
+        let range = statistics.range;
+        mark_rows(&entries, 0, mode_rows, monitor)?;
         if self.kind.is_graph() {
-            mark_rows(matrix, 1, mode_rows, monitor)?;
+            mark_rows(&entries, 1, mode_rows, monitor)?;
         }
         let width = match self.kind {
             MatrixKind::Graph => 0,
             _ => matrix.dims()[1],
         };
+        let full_size = mode_rows.dim() + width;
         let mut columns = RowMapBuilder::new(width)?;
-        let mut entries = EntrySource::new(matrix.clone());
         match self.kind {
             MatrixKind::Graph => {}
-            MatrixKind::Observed | MatrixKind::Auto => mark_rows(matrix, 1, &mut columns, monitor)?,
+            MatrixKind::Observed | MatrixKind::Auto => {
+                mark_rows(&entries, 1, &mut columns, monitor)?;
+            }
             MatrixKind::Full => {
-                mark_rows(matrix, 1, &mut columns, monitor)?;
+                mark_rows(&entries, 1, &mut columns, monitor)?;
                 check_unique_positions(matrix, monitor)?;
+                require_memory(
+                    full_size as f64 * FULL_ROW_BYTES,
+                    &format!(
+                        "{}: {full_size} rows and columns of a full matrix need",
+                        matrix.name()
+                    ),
+                    "state smaller sizes, or couple the matrix as observed or sampled",
+                )?;
                 mode_rows.mark_all()?;
                 columns.mark_all()?;
             }
             MatrixKind::Sampled(per_entry) => {
-                mark_rows(matrix, 1, &mut columns, monitor)?;
+                mark_rows(&entries, 1, &mut columns, monitor)?;
                 entries.zeros = sample_zeros(matrix, per_entry, stream, monitor)?;
-                for &column in &entries.zeros[1] {
+                for_each_zero(&entries, monitor, |column| {
                     columns.mark(column);
-                }
+                })?;
             }
         }
         let is_constant = range.min == range.max && entries.zeros[0].is_empty();
         let is_unweighted = matrix.weights().is_none() && !matrix.is_empty();
-        let may_be_full = self.kind == MatrixKind::Auto
-            && is_constant
-            && is_unweighted
-            && range.min != 0.0
-            && has_unique_positions(matrix, monitor)?;
+        let is_open =
+            self.kind == MatrixKind::Auto && is_constant && is_unweighted && range.min != 0.0;
+        let all_entries = (tensor_entries + matrix.len()) as u64;
+        let max_size = MIN_FULL_SIZE.max(MAX_FULL_SIZE_PER_ENTRY * all_entries);
+        let is_small = full_size <= max_size || self.may_be_large;
+        let may_be_full = is_open && is_small && has_unique_positions(matrix, monitor)?;
         Ok(ValidatedMatrix {
             is_constant,
             may_be_full,
+            refused_full_size: (is_open && !is_small).then_some(full_size),
             entries,
             columns: columns.finish()?,
+            statistics,
         })
     }
 
@@ -341,20 +380,22 @@ impl<'a> MatrixInput<'a> {
             columns,
             is_constant,
             may_be_full,
+            refused_full_size,
+            statistics,
         } = validated;
         let mut columns = match self.kind {
             MatrixKind::Graph => ProblemMode::empty(columns),
-            _ => ProblemMode::count(Arc::new(columns), &self.view, 1, monitor)?,
+            _ => ProblemMode::count(Arc::new(columns), &entries, 1, monitor)?,
         };
         let counts = Arc::make_mut(&mut columns.counts);
         if self.kind == MatrixKind::Full {
             counts.fill(mode_rows as u64);
         }
-        for &column in &entries.zeros[1] {
+        for_each_zero(&entries, monitor, |column| {
             if let Some(row) = columns.rows.compact(column) {
                 counts[row as usize] += 1;
             }
-        }
+        })?;
         Ok(CoupledMatrix {
             mode: self.mode,
             weight: self.weight,
@@ -367,28 +408,42 @@ impl<'a> MatrixInput<'a> {
             columns,
             is_constant,
             may_be_full,
+            refused_full_size,
+            statistics,
         })
     }
 }
 
-/// Marks the rows that occur in column `n` with positive weight. An index beyond the mode is an error.
+/// Calls `visit` with the column of each sampled zero.
+fn for_each_zero(
+    entries: &EntrySource<'_>,
+    monitor: &dyn Monitor,
+    mut visit: impl FnMut(u32),
+) -> Result<()> {
+    let columns = &entries.zeros[1];
+    for (chunk, zeros) in columns.chunks(REPORT_INTERVAL).enumerate() {
+        let done = (chunk * REPORT_INTERVAL) as u64;
+        report_progress(monitor, "finding columns", done, columns.len() as u64)?;
+        zeros.iter().for_each(|&column| visit(column));
+    }
+    Ok(())
+}
+
+/// Marks the rows that occur in column `n` with positive weight. The entries must be valid; one that a mapped file shows only now,
+/// because it changed, is rejected when the entries are copied.
 fn mark_rows(
-    view: &CooView<'_>,
+    entries: &EntrySource<'_>,
     n: usize,
     rows: &mut RowMapBuilder,
     monitor: &dyn Monitor,
 ) -> Result<()> {
-    let is_weighted = view.weights().is_some();
+    let (view, is_weighted) = (entries.view(), entries.is_weighted());
     for (chunk, indices) in view.column(n).chunks(REPORT_INTERVAL).enumerate() {
         let start = chunk * REPORT_INTERVAL;
         report_progress(monitor, "finding rows", start as u64, view.len() as u64)?;
         for (k, &index) in indices.iter().enumerate() {
-            let i = start + k;
-            // The view's own size counts too: a mode may be larger than one of its matrices.
-            let is_inside = u64::from(index) < view.dims()[n];
-            let counts = !is_weighted || solver_weight(view, i) > 0.0;
-            if !is_inside || (counts && !rows.mark(index)) {
-                return Err(view.out_of_range(n, i, index));
+            if !is_weighted || entries.weights.get(start + k) > 0.0 {
+                rows.mark(index);
             }
         }
     }

@@ -3,9 +3,11 @@
 use super::build::ProblemBuilder;
 use super::entry_source::EntrySource;
 use super::{MatrixKind, Problem};
+use crate::error::Error;
 use crate::format::CooView;
 use crate::format::Values;
 use crate::problem::EntryChunk;
+use crate::progress::Monitor;
 use crate::value_range::ValueRange;
 
 const A: &[u32] = &[5, 9, 5];
@@ -137,7 +139,7 @@ fn entries_changed_after_building_are_rejected() {
     ] {
         let values = [1.0, value, 6.0];
         let changed = CooView::new("T", &[10, 2, 4], &[rows, B, C], Values::F32(&values)).unwrap();
-        let source = EntrySource::new(changed);
+        let source = EntrySource::new(changed, &()).unwrap();
         let error = source
             .read_chunk(&maps, 0..3, &mut EntryChunk::default())
             .unwrap_err()
@@ -177,4 +179,48 @@ fn threads_do_not_change_the_problem() {
         built.err().map(|e| e.to_string())
     };
     assert!(error(1).is_some() && error(1) == error(2));
+}
+
+/// Counts polls, and cancels at one of them.
+struct Polls {
+    count: std::cell::Cell<u64>,
+    cancelled_at: u64,
+}
+
+impl Monitor for Polls {
+    fn cancelled(&self) -> bool {
+        self.count.set(self.count.get() + 1);
+        self.count.get() > self.cancelled_at
+    }
+}
+
+#[test]
+fn rows_and_zeros_that_no_entry_has_are_made_under_a_monitor() {
+    let tensor = CooView::new("T", &[3, 2], &[&[0, 1], &[1, 0]], Values::F32(&[1.0, 2.0])).unwrap();
+    // Two entries, and millions of cells without one.
+    const COLUMNS: u64 = 1 << 22;
+    let ones = Values::F32(&[1.0, 1.0]);
+    let matrix = CooView::new("Y", &[3, COLUMNS], &[&[0, 1], &[5, 9]], ones).unwrap();
+    for (kind, least_polls) in [
+        (MatrixKind::Full, COLUMNS >> 20),
+        (MatrixKind::Sampled(1 << 21), COLUMNS >> 16),
+    ] {
+        let build = |cancelled_at: u64| {
+            let polls = Polls {
+                count: std::cell::Cell::new(0),
+                cancelled_at,
+            };
+            let builder = Problem::builder(tensor.clone()).matrix(0, matrix.clone(), 1.0, kind);
+            let result = builder.build(&polls).map(|_| ());
+            (result, polls.count.get())
+        };
+        let (result, polls) = build(u64::MAX);
+        result.unwrap();
+        assert!(polls >= least_polls, "{kind}: {polls} polls");
+        for at in [0, polls / 4, polls / 2, polls - 1] {
+            let (result, count) = build(at);
+            assert!(matches!(result, Err(Error::Cancelled)), "{kind}: {at}");
+            assert_eq!(count, at + 1);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::entry_source::EntrySource;
 use super::matrix_kind::MatrixKind;
 use super::problem_mode::ProblemMode;
-use super::value_statistics::ValueStatistics;
+use super::value_statistics::{Outlier, ValueStatistics};
 use crate::error::{Error, Result};
 use crate::format::RowMap;
 use crate::options::Options;
@@ -30,6 +30,23 @@ pub struct CoupledMatrix<'a> {
     /// Whether its kind was left open and it could be `Full`: all entries have the same value, which is not 0, at different
     /// positions and without weights.
     pub may_be_full: bool,
+    /// The number of rows and columns that it would have as `Full`, if that is left open and so large that a fit does not try it by
+    /// itself.
+    pub refused_full_size: Option<u64>,
+    /// Statistics of its entries.
+    pub(super) statistics: ValueStatistics,
+}
+
+impl CoupledMatrix<'_> {
+    /// Returns the weighted root mean square of the values of the entries; 0 without entries.
+    pub fn root_mean_square(&self) -> f64 {
+        self.statistics.root_mean_square
+    }
+
+    /// Returns the value that is far from all others, if there is one.
+    pub(crate) fn outlier(&self) -> Option<Outlier> {
+        self.statistics.outlier
+    }
 }
 
 /// A validated tensor with its coupled matrices.
@@ -69,7 +86,8 @@ impl<'a> Problem<'a> {
         self.statistics.count
     }
 
-    /// Returns the sum of the weights of all tensor entries: their number if they have no weights.
+    /// Returns the sum of the weights of all tensor entries: their number if they have no weights. Weights count relative to their
+    /// mean if that is below 1/256 or above 256.
     pub fn total_weight(&self) -> f64 {
         self.statistics.total_weight
     }
@@ -178,6 +196,11 @@ impl<'a> Problem<'a> {
     /// Returns the weighted standard deviation of the tensor's values; 0 without entries.
     pub fn standard_deviation(&self) -> f64 {
         self.statistics.standard_deviation
+    }
+
+    /// Returns the value of the tensor that is far from all others, if there is one.
+    pub(crate) fn outlier(&self) -> Option<Outlier> {
+        self.statistics.outlier
     }
 
     /// Returns whether the tensor's values have a bounded scale, such as ratings: few distinct values that occur often, or many

@@ -2,25 +2,49 @@
 
 use std::ops::Range;
 
+use super::entry_weights::EntryWeights;
 use crate::error::{Error, Result};
-use crate::format::{CooView, RowMap, Values};
+use crate::format::{CooView, RowMap};
 use crate::kernel::EntryChunk;
+use crate::progress::Monitor;
 use crate::try_alloc::{try_reserve, try_with_capacity};
+
+/// A map of values: subtract the offset, then divide by the scale, a power of two.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AffineMap {
+    pub offset: f64,
+    pub scale: f64,
+}
+
+impl AffineMap {
+    pub(crate) const IDENTITY: AffineMap = AffineMap {
+        offset: 0.0,
+        scale: 1.0,
+    };
+
+    #[inline]
+    pub(crate) fn apply(self, value: f64) -> f64 {
+        (value - self.offset) / self.scale
+    }
+}
 
 /// The entries of one tensor or matrix of a problem, in the columns they came in.
 pub struct EntrySource<'a> {
     pub(crate) view: CooView<'a>,
+    /// The weights of the entries of the view.
+    pub(crate) weights: EntryWeights<'a>,
     /// Rows and columns of sampled zeros, which count as entries behind those of the view.
     pub(super) zeros: [Vec<u32>; 2],
 }
 
 impl<'a> EntrySource<'a> {
     /// Makes a source of the entries of a view, without sampled zeros.
-    pub(super) fn new(view: CooView<'a>) -> EntrySource<'a> {
-        EntrySource {
+    pub(super) fn new(view: CooView<'a>, monitor: &dyn Monitor) -> Result<EntrySource<'a>> {
+        Ok(EntrySource {
+            weights: EntryWeights::of(&view, monitor)?,
             view,
             zeros: Default::default(),
-        }
+        })
     }
 
     /// Returns the number of entries, including those of weight 0.
@@ -30,7 +54,7 @@ impl<'a> EntrySource<'a> {
 
     /// Returns whether entries have weights.
     pub fn is_weighted(&self) -> bool {
-        self.view.weights().is_some()
+        self.weights.are_given()
     }
 
     /// Returns whether there are no entries.
@@ -60,16 +84,16 @@ impl<'a> EntrySource<'a> {
         range: Range<usize>,
         chunk: &mut EntryChunk,
     ) -> Result<()> {
-        self.read_selected(maps, range, 0.0, None, chunk)
+        self.read_selected(maps, range, AffineMap::IDENTITY, None, chunk)
     }
 
-    /// As [`read_chunk`](Self::read_chunk), but subtracts `offset` from the values before they are rounded to `f32`, which
-    /// keeps small differences of large values. Only entries whose number satisfies `is_selected` are copied.
+    /// As [`read_chunk`](Self::read_chunk), but maps the values before they are rounded to `f32`, which keeps small differences
+    /// of large values. Only entries whose number satisfies `is_selected` are copied.
     pub(crate) fn read_selected(
         &self,
         maps: &[&RowMap],
         range: Range<usize>,
-        offset: f64,
+        map: AffineMap,
         is_selected: Option<&dyn Fn(usize) -> bool>,
         chunk: &mut EntryChunk,
     ) -> Result<()> {
@@ -79,7 +103,7 @@ impl<'a> EntrySource<'a> {
             None => {
                 let zeros = range.start.max(observed)..range.end.max(observed);
                 let listed = range.start.min(observed)..range.end.min(observed);
-                self.read_entries(maps, listed, zeros, offset, chunk)
+                self.read_entries(maps, listed, zeros, map, chunk)
             }
             Some(is_selected) => {
                 let mut selected: Vec<usize> = try_with_capacity(range.len(), "entries")?;
@@ -87,7 +111,7 @@ impl<'a> EntrySource<'a> {
                 let listed = selected.partition_point(|&i| i < observed);
                 let (listed, zeros) = selected.split_at(listed);
                 let [listed, zeros] = [listed, zeros].map(|numbers| numbers.iter().copied());
-                self.read_entries(maps, listed, zeros, offset, chunk)
+                self.read_entries(maps, listed, zeros, map, chunk)
             }
         }
     }
@@ -98,35 +122,31 @@ impl<'a> EntrySource<'a> {
         maps: &[&RowMap],
         listed: impl ExactSizeIterator<Item = usize> + Clone,
         zeros: impl ExactSizeIterator<Item = usize> + Clone,
-        offset: f64,
+        map: AffineMap,
         chunk: &mut EntryChunk,
     ) -> Result<()> {
         let v = &self.view;
         let count = listed.len() + zeros.len();
         chunk.rows.resize(v.order(), Vec::new());
-        let copy_floats = |values: Values<'_>, offset: f64, out: &mut Vec<f32>| {
-            clear_and_reserve(out, count)?;
+        clear_and_reserve(&mut chunk.values, count)?;
+        for i in listed.clone() {
+            let given = v.values().get(i);
+            let value = map.apply(given) as f32;
+            if !value.is_finite() {
+                return Err(self.changed(i));
+            }
+            chunk.values.push(value);
+        }
+        chunk.values.resize(count, map.apply(0.0) as f32);
+        chunk.weights.clear();
+        if self.is_weighted() {
+            clear_and_reserve(&mut chunk.weights, count)?;
             for i in listed.clone() {
-                let given = values.get(i);
-                let value = (given - offset) as f32;
-                if !(given as f32).is_finite() {
+                let weight = self.weights.get(i);
+                if !(weight.is_finite() && weight >= 0.0) {
                     return Err(self.changed(i));
                 }
-                if !value.is_finite() {
-                    return Err(self.too_large(i, given, offset));
-                }
-                out.push(value);
-            }
-            Ok(())
-        };
-        copy_floats(v.values(), offset, &mut chunk.values)?;
-        chunk.values.resize(count, -offset as f32);
-        chunk.weights.clear();
-        if let Some(weights) = v.weights() {
-            copy_floats(weights, 0.0, &mut chunk.weights)?;
-            let mut weights = chunk.weights.iter().zip(listed.clone());
-            if let Some((_, i)) = weights.find(|(weight, _)| **weight < 0.0) {
-                return Err(self.changed(i));
+                chunk.weights.push(weight);
             }
         }
         let EntryChunk { rows, weights, .. } = chunk;
@@ -151,18 +171,6 @@ impl<'a> EntrySource<'a> {
         }
         chunk.retain_weighted();
         Ok(())
-    }
-
-    /// Returns the error of a value whose difference to the mean is no 32-bit number.
-    fn too_large(&self, i: usize, value: f64, mean: f64) -> Error {
-        Error::entry(
-            self.name(),
-            i as u64,
-            format!(
-                "has the value {value:e}, and its difference to the mean {mean:e} exceeds the range of 32-bit numbers; \
-                 scale the values down, for example to a standard deviation near 1"
-            ),
-        )
     }
 
     /// Returns the error of an entry that changed since the problem was built.

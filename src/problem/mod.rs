@@ -5,7 +5,8 @@
 //! modes.
 //!
 //! Open `build` first: it reads all entries once. Indices must be below the sizes, values finite, weights finite and not
-//! negative, and sizes of coupled modes must agree. Entries of weight 0 are ignored.
+//! negative, and sizes of coupled modes must agree. Entries of weight 0 are ignored. `entry_weights` normalizes weights that are
+//! far from 1.
 //!
 //! The entries themselves stay in the views. A solver copies them into its own layout with [`EntrySource::read_chunk`],
 //! which validates every index again: a file that changed while it was mapped gives an error, never an index out of
@@ -16,6 +17,7 @@ mod build;
 mod build_tests;
 mod coupled_problem;
 mod entry_source;
+mod entry_weights;
 mod matrix_kind;
 mod problem_mode;
 mod sampled_zeros;
@@ -28,3 +30,7 @@ pub use coupled_problem::{CoupledMatrix, Problem};
 pub use entry_source::EntrySource;
 pub use matrix_kind::MatrixKind;
 pub use problem_mode::ProblemMode;
+
+pub(crate) use entry_source::AffineMap;
+pub(crate) use entry_weights::EntryWeights;
+pub(crate) use value_statistics::Outlier;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::entry_source::EntrySource;
 use crate::error::Result;
 use crate::format::{CooView, RowMap};
 use crate::progress::{Monitor, report_progress};
-use crate::try_alloc::{try_collect, try_zeroed};
+use crate::try_alloc::{try_collect, try_with_capacity, try_zeroed};
 
 /// Indices between two progress reports.
 const REPORT_INTERVAL: usize = 1 << 20;
@@ -19,22 +20,22 @@ pub struct ProblemMode {
 }
 
 impl ProblemMode {
-    /// Counts the entries of each row of `rows` in column `n` of `view`. Entries of weight 0 do not count.
+    /// Counts the entries of each row of `rows` in column `n` of a view. Entries of weight 0 do not count.
     pub(super) fn count(
         rows: Arc<RowMap>,
-        view: &CooView<'_>,
+        entries: &EntrySource<'_>,
         n: usize,
         monitor: &dyn Monitor,
     ) -> Result<ProblemMode> {
-        let (counts, weights) = match view.weights() {
-            // Counts by index need no row numbers of entries.
-            None if rows.dim() <= view.len() as u64 => {
-                (count_by_index(&rows, view, n, monitor)?, Vec::new())
-            }
-            _ => count_by_row(&rows, view, n, monitor)?,
+        let view = entries.view();
+        // Counts by index need no row numbers of entries.
+        let is_short = rows.dim() <= view.len() as u64;
+        let (counts, weights) = match is_short && !entries.is_weighted() {
+            true => (count_by_index(&rows, view, n, monitor)?, Vec::new()),
+            false => count_by_row(&rows, entries, n, monitor)?,
         };
         Ok(ProblemMode {
-            indices: try_collect(rows.len(), rows.indices(), "rows")?,
+            indices: all_indices(&rows, monitor)?,
             rows,
             counts: Arc::new(counts),
             weights,
@@ -72,11 +73,28 @@ impl ProblemMode {
         &self.counts
     }
 
-    /// Returns the sum of the weights of the tensor entries of each compact row; empty if entries have no weights and
-    /// each counts as 1.
+    /// Returns the sum of the weights of the tensor entries of each compact row, divided by the mean weight if that is below 1/256
+    /// or above 256; empty if entries have no weights and each counts as 1.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
+}
+
+/// Returns the index of each row. A full matrix has as many as its size.
+fn all_indices(rows: &RowMap, monitor: &dyn Monitor) -> Result<Vec<u32>> {
+    let mut indices = try_with_capacity(rows.len(), "rows")?;
+    for index in rows.indices() {
+        if indices.len() % REPORT_INTERVAL == 0 {
+            report_progress(
+                monitor,
+                "finding rows",
+                indices.len() as u64,
+                rows.len() as u64,
+            )?;
+        }
+        indices.push(index);
+    }
+    Ok(indices)
 }
 
 /// Counts the entries of each row in an unweighted column, in a table over all indices of the mode.
@@ -104,20 +122,21 @@ fn count_by_index(
 /// Returns the number and, if entries have weights, the total weight of the entries of each row.
 fn count_by_row(
     rows: &RowMap,
-    view: &CooView<'_>,
+    entries: &EntrySource<'_>,
     n: usize,
     monitor: &dyn Monitor,
 ) -> Result<(Vec<u64>, Vec<f64>)> {
+    let view = entries.view();
     let mut counts: Vec<u64> = try_zeroed(rows.len(), "rows")?;
-    let mut weights: Vec<f64> = match view.weights() {
-        Some(_) => try_zeroed(rows.len(), "rows")?,
-        None => Vec::new(),
+    let mut weights: Vec<f64> = match entries.is_weighted() {
+        true => try_zeroed(rows.len(), "rows")?,
+        false => Vec::new(),
     };
     for (chunk, indices) in view.column(n).chunks(REPORT_INTERVAL).enumerate() {
         let start = chunk * REPORT_INTERVAL;
         report_progress(monitor, "counting rows", start as u64, view.len() as u64)?;
         for (k, &index) in indices.iter().enumerate() {
-            let weight = solver_weight(view, start + k);
+            let weight = entries.weights.get(start + k);
             // As above.
             if let Some(row) = rows.compact(index).filter(|_| weight > 0.0) {
                 counts[row as usize] += 1;
@@ -128,10 +147,4 @@ fn count_by_row(
         }
     }
     Ok((counts, weights))
-}
-
-/// Returns the weight of entry `i` in the precision of solvers; 1 without weights.
-#[inline]
-pub(super) fn solver_weight(view: &CooView<'_>, i: usize) -> f32 {
-    view.weights().map_or(1.0, |w| w.get(i) as f32)
 }

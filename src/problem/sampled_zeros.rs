@@ -2,8 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::format::CooView;
+use crate::memory::require_memory;
 use crate::progress::{Monitor, report_progress};
 use crate::random::{Permutation, hash_words};
+use crate::sort::sort_polling;
 use crate::try_alloc::{try_collect, try_with_capacity};
 
 /// Identifies the random stream of sampled zeros.
@@ -12,15 +14,18 @@ const ZERO_STREAM: u64 = 301;
 /// Sampled zeros between two progress reports.
 const REPORT_INTERVAL: usize = 1 << 16;
 
+/// Bytes of a sampled zero: its row and column here, and the copies of solvers by rows and by columns.
+const BYTES_PER_ZERO: f64 = 8.0 + 12.0 + 2.0 * 8.0;
+
 /// Row, column and number of an entry of a matrix.
 type Position = (u32, u32, usize);
 
 /// Returns the positions of all entries of a matrix, sorted. They are copied, since a mapped file may change.
-fn sorted_positions(view: &CooView<'_>) -> Result<Vec<Position>> {
+fn sorted_positions(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Vec<Position>> {
     let positions = view.column(0).iter().zip(view.column(1)).enumerate();
     let positions = positions.map(|(e, (&row, &column))| (row, column, e));
     let mut positions = try_collect(view.len(), positions, "entries")?;
-    positions.sort_unstable();
+    sort_polling(&mut positions, monitor)?;
     Ok(positions)
 }
 
@@ -47,7 +52,7 @@ pub(super) fn has_unique_positions(view: &CooView<'_>, monitor: &dyn Monitor) ->
 /// Returns the number of the first entry at a position that is listed before, and the number of the entry there.
 fn first_duplicate(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Option<(usize, usize)>> {
     report_progress(monitor, "finding duplicates", 0, view.len() as u64)?;
-    Ok(sorted_positions(view)?
+    Ok(sorted_positions(view, monitor)?
         .array_windows()
         .filter(|[a, b]| (a.0, a.1) == (b.0, b.1))
         .map(|[a, b]| (b.2, a.2))
@@ -63,36 +68,51 @@ pub(super) fn sample_zeros(
     monitor: &dyn Monitor,
 ) -> Result<[Vec<u32>; 2]> {
     let width = view.dims()[1];
-    let positions = sorted_positions(view)?;
-    let mut zeros = [Vec::new(), Vec::new()];
-    let mut reported = 0;
-    for row in positions.chunk_by(|a, b| a.0 == b.0) {
-        if zeros[0].len() >= reported + REPORT_INTERVAL {
-            reported = zeros[0].len();
-            report_progress(monitor, "sampling zeros", reported as u64, 0)?;
-        }
-        let mut observed: Vec<u32> = row.iter().map(|position| position.1).collect();
-        observed.dedup();
+    let positions = sorted_positions(view, monitor)?;
+    let rows = || positions.chunk_by(|a, b| a.0 == b.0);
+    let wanted = |row: &[Position]| {
+        let observed = row.chunk_by(|a, b| a.1 == b.1).count() as u64;
         let nonzeros = row.iter().filter(|p| view.values().get(p.2) != 0.0);
         let nonzeros = nonzeros.count() as u64;
-        let free = width.saturating_sub(observed.len() as u64);
-        let wanted = (nonzeros * u64::from(per_entry)).min(free) as usize;
-        if wanted == 0 {
-            continue;
-        }
-        let index = row[0].0;
+        let free = width.saturating_sub(observed);
+        (nonzeros * u64::from(per_entry)).min(free) as usize
+    };
+    let total: usize = rows().map(wanted).sum();
+    require_memory(
+        total as f64 * BYTES_PER_ZERO,
+        &format!("{}: {total} sampled zeros need", view.name()),
+        "sample fewer for each entry",
+    )?;
+    let mut zeros = [
+        try_with_capacity(total, "zeros")?,
+        try_with_capacity(total, "zeros")?,
+    ];
+    for row in rows() {
+        let mut observed: Vec<u32> = row.iter().map(|position| position.1).collect();
+        observed.dedup();
+        let (index, wanted) = (row[0].0, wanted(row));
         let order = Permutation::new(width, &[hash_words(name), ZERO_STREAM, u64::from(index)]);
-        let shuffled = (0..width).map(|k| order.apply(k) as u32);
-        let unobserved = shuffled.filter(|column| observed.binary_search(column).is_err());
-        let mut columns: Vec<u32> = try_with_capacity(wanted, "zeros")?;
-        columns.extend(unobserved.take(wanted));
-        for list in &mut zeros {
-            if list.try_reserve(wanted).is_err() {
-                return Err(Error::out_of_memory(list.len() + wanted, "zeros"));
+        let mut position = 0;
+        for _ in 0..wanted {
+            if zeros[0].len() % REPORT_INTERVAL == 0 {
+                report_progress(
+                    monitor,
+                    "sampling zeros",
+                    zeros[0].len() as u64,
+                    total as u64,
+                )?;
             }
+            // The row has as many unobserved columns.
+            let column = loop {
+                let column = order.apply(position) as u32;
+                position += 1;
+                if observed.binary_search(&column).is_err() {
+                    break column;
+                }
+            };
+            zeros[0].push(index);
+            zeros[1].push(column);
         }
-        zeros[0].extend(std::iter::repeat_n(index, wanted));
-        zeros[1].extend(columns);
     }
     Ok(zeros)
 }

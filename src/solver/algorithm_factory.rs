@@ -34,8 +34,9 @@ pub(super) fn check_support(problem: &Problem<'_>, options: &Options) -> Result<
     definition(options).check_support(problem, options)
 }
 
-/// Refuses a fit that needs more memory than is available, before any of it is allocated, if the algorithm is known to need
-/// much. Matrices have these kinds; `init` is the model to start from, if one is given.
+/// Refuses a fit that needs more memory than is available, before any of it is allocated: if the algorithm is known to need
+/// much, or if the factors alone are too large, to which a full matrix adds rows and columns without entries. Matrices have these
+/// kinds; `init` is the model to start from, if one is given.
 pub(super) fn check_memory(
     problem: &Problem<'_>,
     kinds: &[MatrixKind],
@@ -43,11 +44,14 @@ pub(super) fn check_memory(
     init: Option<&Model>,
 ) -> Result<()> {
     let definition = definition(options);
-    if !definition.checks_memory() {
+    if !definition.checks_memory() && !kinds.contains(&MatrixKind::Full) {
         return Ok(());
     }
     let sizes = FitSizes::of_problem(problem, kinds, options, init);
-    let needed = sizes.common_bytes() + definition.further_bytes(&sizes, options);
+    let needed = match definition.checks_memory() {
+        true => sizes.common_bytes() + definition.further_bytes(&sizes, options),
+        false => sizes.factor_bytes(),
+    };
     refuse_above_available_memory(options.algorithm.name(), needed, &sizes)
 }
 

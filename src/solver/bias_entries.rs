@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::chunked_sum::accumulator_count;
 use super::holdout_split::HoldoutSplit;
 use super::initial_sample::sample_size;
+use super::value_scale::nearest_power_of_two;
 use crate::error::Result;
 use crate::parallel::ThreadPool;
-use crate::problem::{EntryChunk, Problem};
+use crate::problem::{AffineMap, EntryChunk, Problem};
 use crate::progress::Monitor;
 use crate::try_alloc::try_zeroed;
 
@@ -17,7 +18,7 @@ const ENTRIES_PER_ROW: f64 = 32.0;
 /// Number of entries per chunk.
 const CHUNK: usize = 1 << 13;
 
-/// Entries in chunks. Values are relative to the mean of the problem, so that `f32` keeps their differences.
+/// Entries in chunks. Values are standardized ([`standardizing_map`]), so that `f32` keeps their differences.
 pub(super) enum BiasEntries<'a> {
     /// All entries of a problem, which every pass converts again.
     Streamed(&'a Problem<'a>),
@@ -28,6 +29,14 @@ pub(super) enum BiasEntries<'a> {
     },
 }
 
+/// Returns the map of the tensor's values to values of mean 0 and a standard deviation near 1.
+pub(super) fn standardizing_map(problem: &Problem<'_>) -> AffineMap {
+    AffineMap {
+        offset: problem.mean(),
+        scale: nearest_power_of_two(problem.standard_deviation()),
+    }
+}
+
 impl<'a> BiasEntries<'a> {
     /// Samples at most [`sample_size`] entries of a problem.
     pub(super) fn sample(
@@ -35,7 +44,11 @@ impl<'a> BiasEntries<'a> {
         seed: u64,
         pool: &ThreadPool<'_>,
     ) -> Result<BiasEntries<'a>> {
-        let (tensor, maps, origin) = (problem.tensor(), problem.row_maps(), problem.mean());
+        let (tensor, maps, map) = (
+            problem.tensor(),
+            problem.row_maps(),
+            standardizing_map(problem),
+        );
         let fraction = sample_size(problem, ENTRIES_PER_ROW) / problem.count() as f64;
         let split = (fraction < 1.0).then(|| HoldoutSplit::new(0.0, fraction, seed));
         let is_selected = split.map(|split| move |entry: usize| split.is_training(entry));
@@ -45,7 +58,7 @@ impl<'a> BiasEntries<'a> {
             let mut chunk = EntryChunk::default();
             let range = c * len..((c + 1) * len).min(tensor.len());
             let is_selected = is_selected.as_ref().map(|s| s as &dyn Fn(usize) -> bool);
-            tensor.read_selected(&maps, range, origin, is_selected, &mut chunk)?;
+            tensor.read_selected(&maps, range, map, is_selected, &mut chunk)?;
             Ok(chunk)
         };
         Ok(BiasEntries::Sample {
@@ -78,7 +91,7 @@ impl<'a> BiasEntries<'a> {
             BiasEntries::Streamed(problem) => {
                 let (tensor, maps) = (problem.tensor(), problem.row_maps());
                 let range = c * CHUNK..((c + 1) * CHUNK).min(tensor.len());
-                tensor.read_selected(&maps, range, problem.mean(), None, buffer)?;
+                tensor.read_selected(&maps, range, standardizing_map(problem), None, buffer)?;
                 Ok(buffer)
             }
             BiasEntries::Sample { chunks, .. } => Ok(&chunks[c]),

@@ -1,11 +1,11 @@
 //! The bias model: mean plus one bias per row and mode, by damped least squares, one mode after the other.
 
-use super::bias_entries::{BiasEntries, Passes};
+use super::bias_entries::{BiasEntries, Passes, standardizing_map};
 use crate::error::Result;
 use crate::model::BiasModel;
 use crate::options::DEFAULT_LAMBDA_BIAS;
 use crate::parallel::ThreadPool;
-use crate::problem::{EntryChunk, Problem};
+use crate::problem::{AffineMap, EntryChunk, Problem};
 use crate::progress::Monitor;
 
 /// Options of [`fit_biases`].
@@ -84,8 +84,8 @@ pub(super) fn fit_and_measure(
         done: 0,
         count: 1 + sweeps * order,
     };
-    let origin = problem.mean();
-    let mean = options.mean.map_or(0.0, |m| m - origin);
+    let AffineMap { offset, scale } = standardizing_map(problem);
+    let mean = options.mean.map_or(0.0, |m| (m - offset) / scale);
     for sweep in 0..sweeps {
         if sweep == estimating {
             biases.iter_mut().for_each(|b| b.fill(0.0));
@@ -145,11 +145,12 @@ pub(super) fn fit_and_measure(
         unreachable!("two pairs of sums were asked for")
     };
     let rows = problem.modes().iter().map(|m| m.rows().clone());
-    let model = BiasModel::new(mean + origin, rows.zip(biases).collect());
+    biases.iter_mut().flatten().for_each(|bias| *bias *= scale);
+    let model = BiasModel::new(mean * scale + offset, rows.zip(biases).collect());
     let fit = BiasFit {
         damping,
-        squared_error,
-        loo_squared_error,
+        squared_error: squared_error * (scale * scale),
+        loo_squared_error: loo_squared_error * (scale * scale),
         total_weight,
     };
     Ok((model, fit))

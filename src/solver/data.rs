@@ -18,7 +18,7 @@ use crate::format::RowMap;
 use crate::kernel::CoreShape;
 use crate::parallel::ThreadPool;
 use crate::problem::{CoupledMatrix, EntryChunk, MatrixKind, Problem};
-use crate::progress::Monitor;
+use crate::progress::{Monitor, check_cancelled};
 use crate::simd::padded_len;
 use crate::try_alloc::{try_collect, try_zeroed};
 
@@ -233,6 +233,8 @@ impl Source<'_> {
             }
             _ => None,
         };
+        // A full matrix may have far more columns than entries.
+        check_cancelled(self.monitor)?;
         usage.add(matrix, &entries, columns.len());
         let (mut largest, mut smallest) = (0.0f32, 0.0f32);
         entries.for_each(|_, value, _| {
@@ -252,6 +254,8 @@ impl Source<'_> {
         };
         let column_entries = RowEntries::of_mode(&matrix.columns);
         let column_count = column_entries.counts.len();
+        let column_penalty = penalty.per_entry(&column_entries)?;
+        check_cancelled(self.monitor)?;
         Ok(MatrixData {
             mode: matrix.mode,
             mean_weight: entries.total_weight() / (entries.len().max(1) as f64),
@@ -262,7 +266,7 @@ impl Source<'_> {
             entries,
             rank: shape.ranks()[matrix.mode],
             prior_mean: vec![0.0; padded_len(shape.ranks()[matrix.mode])],
-            column_penalty: penalty.per_entry(&column_entries)?,
+            column_penalty,
             column_weights: try_collect(
                 column_count,
                 (0..column_count).map(|k| column_entries.weight(k)),

@@ -12,7 +12,7 @@ use crate::format::CooView;
 use crate::kernel::BlockingSpec;
 use crate::model::Model;
 use crate::parallel::ThreadPool;
-use crate::problem::{EntryChunk, Problem};
+use crate::problem::{EntryChunk, EntryWeights, Problem};
 use crate::progress::Monitor;
 
 /// Number of entries per block.
@@ -39,7 +39,8 @@ pub(super) fn held_out_entries(
     sort_into_blocks(&spec, tensor.len(), pool, monitor, &read).map(Entries::Blocks)
 }
 
-/// Copies given entries. A row that the model does not have, also one beyond its sizes, becomes the mean row of its mode.
+/// Copies given entries, which are validated. A row that the model does not have, also one beyond its sizes, becomes the mean row
+/// of its mode.
 pub(super) fn given_entries(
     view: &CooView<'_>,
     model: &Model,
@@ -49,8 +50,11 @@ pub(super) fn given_entries(
 ) -> Result<Entries> {
     let order = model.order();
     model.check_order(view)?;
-    let spec = blocking(model, view.len(), view.weights().is_some());
+    let weights = EntryWeights::of(view, monitor)?;
+    let spec = blocking(model, view.len(), weights.are_given());
+    let values = standardization.value_map();
     let read = |range: Range<usize>, chunk: &mut EntryChunk| {
+        view.validate(range.clone())?;
         chunk.rows.resize(order, Vec::new());
         for (m, column) in chunk.rows.iter_mut().enumerate() {
             column.clear();
@@ -64,13 +68,12 @@ pub(super) fn given_entries(
             if !(value as f32).is_finite() {
                 return Err(view.not_finite(i, "value", value));
             }
-            chunk.values.push((value - standardization.mean) as f32);
-            if let Some(weight) = view.weight(i)? {
-                chunk.weights.push(weight as f32);
+            chunk.values.push(values.apply(value) as f32);
+            if weights.are_given() {
+                chunk.weights.push(weights.get(i));
             }
         }
         chunk.retain_weighted();
-        standardization.scale_values(chunk);
         Ok(())
     };
     sort_into_blocks(&spec, view.len(), pool, monitor, &read).map(Entries::Blocks)

@@ -7,10 +7,14 @@ use super::holdout_split::HoldoutSplit;
 use super::hyperparameters::resolve_options;
 use super::input::{FitInput, FitSummary};
 use super::observer::{Event, Observer, Selection};
+use super::outliers::describe_outlier;
 use super::resume::{Progress, resumed_options};
 use super::support_check::check_start;
+use super::unprepared::unprepared_model;
+use super::value_scale::{check_magnitudes, unit_selections};
 use crate::error::{Error, Result};
-use crate::model::{FitRecord, Model, check_target, load_checkpoint};
+use crate::format::check_target;
+use crate::model::{FitRecord, Model, load_checkpoint};
 use crate::options::{Algorithm, Options};
 use crate::problem::{MatrixKind, Problem};
 use crate::progress::Monitor;
@@ -22,13 +26,13 @@ const MIN_TRAINING_ENTRIES: u64 = 3;
 
 /// Fits a model to `problem`.
 ///
-/// `monitor` sees the preparations and can cancel them with an error; later its cancellation ends the
-/// fit, in the middle of an epoch if need be, with the model of the epoch before. `observer` sees
-/// epochs and events and can end the fit after an epoch with the model as it is.
+/// `monitor` sees the preparations and can cancel the fit at any time, in the middle of an epoch if need be. The result is the model
+/// of the last complete epoch. Before the first epoch it is that of the starting values, or, if the cancellation also cuts these
+/// short, the model to start from or else one that predicts the mean of the values: a comparison of matrices or of noise models
+/// that is cancelled decides nothing. `observer` sees epochs and events and can end the fit after an epoch with the model as it is.
 ///
-/// The option `time_limit` counts from the call. Once it has passed, the fit completes the model of the
-/// last complete epoch, or that of the initial values, for about half a second and returns it. It fails
-/// if there are no initial values half a second after the limit.
+/// The option `time_limit` counts from the call. Once it has passed, the fit ends like a cancelled one, but preparations may
+/// last half a second longer.
 pub fn fit(
     problem: &Problem<'_>,
     options: &Options,
@@ -46,19 +50,18 @@ pub fn fit(
     let options = match &state.checkpoint {
         Some((saved_model, saved)) => {
             Progress::from_checkpoint(saved, input)?;
-            resumed_options(options, saved_model.options())?
+            let options = resumed_options(options, saved_model.options())?;
+            // Those of the checkpoint were not checked before.
+            check(problem, &options, input)?;
+            options
         }
         None => options.clone(),
     };
     let monitor = FitMonitor::new(monitor, clock, options.time_limit);
-    fit_with_monitor(problem, &options, input, state, observer, &monitor).map_err(|e| match e {
-        Error::Cancelled if !monitor.is_cancelled_by_caller() => Error::argument(format!(
-            "time_limit = {}: the time was up before the first epoch, so there is no model; increase it, or lower the \
-             rank, which decides how long the preparations take",
-            options.time_limit
-        )),
-        e => e,
-    })
+    match fit_with_monitor(problem, &options, input, state, observer, &monitor) {
+        Err(Error::Cancelled) => unprepared_model(problem, &options, input, observer, &monitor),
+        result => result,
+    }
 }
 
 fn fit_with_monitor(
@@ -83,6 +86,7 @@ fn fit_with_monitor(
             }
         }
         None => {
+            report_data(problem, &options, &mut state.record, observer);
             if options.is_zero_filled() {
                 report_zero_filled(problem, &mut state.record, observer);
             }
@@ -95,12 +99,17 @@ fn fit_with_monitor(
     }
     let weights = problem.matrix_weights(&options);
     for (m, matrix) in problem.matrices().iter().enumerate() {
-        let is_observed = kinds[m] == MatrixKind::Observed
-            && weights[m] > 0.0
-            && !selected_matrices.contains(&m)
-            && !options.is_zero_filled();
-        if matrix.is_constant && is_observed && matrix.entries.len() > 1 {
-            warn_of_constant_matrix(matrix.entries.name(), &mut state.record, observer);
+        let is_observed = kinds[m] == MatrixKind::Observed && !options.is_zero_filled();
+        let is_given = is_observed && weights[m] > 0.0 && !selected_matrices.contains(&m);
+        let name = matrix.entries.name();
+        match matrix.refused_full_size {
+            Some(size) if is_observed => {
+                warn_of_large_matrix(name, size, &mut state.record, observer);
+            }
+            _ if matrix.is_constant && is_given && matrix.entries.len() > 1 => {
+                warn_of_constant_matrix(name, &mut state.record, observer);
+            }
+            _ => {}
         }
     }
     check_memory(problem, &kinds, &options, input.init)?;
@@ -149,6 +158,7 @@ fn check(problem: &Problem<'_>, options: &Options, input: &FitInput<'_>) -> Resu
         let name = problem.tensor().name();
         return Err(Error::argument(format!("{name}: {what}")));
     }
+    check_magnitudes(problem)?;
     check_matrix_weights(problem, options)?;
     if let Some(init) = input.init {
         check_start(options, init)?;
@@ -253,6 +263,34 @@ fn warn_of_unused_options(options: &Options, record: &mut FitRecord, observer: &
     }
 }
 
+/// Reports the units of weights and values that are not 1, and warns of a value or a weight beside which all others hardly count.
+fn report_data(
+    problem: &Problem<'_>,
+    options: &Options,
+    record: &mut FitRecord,
+    observer: &mut dyn Observer,
+) {
+    for selection in unit_selections(problem, options) {
+        selection.report(record, 0, observer);
+    }
+    let tensor = [(problem.tensor(), problem.outlier())].into_iter();
+    let matrices = problem.matrices().iter();
+    for (entries, outlier) in tensor.chain(matrices.map(|m| (&m.entries, m.outlier()))) {
+        let outlier = outlier.map(|outlier| describe_outlier(entries.name(), &outlier));
+        let concentration = entries.weights.is_concentrated.then(|| {
+            format!(
+                "{}: few entries have nearly all of the weight, so that the others hardly count; limit the largest weights",
+                entries.name()
+            )
+        });
+        for text in outlier.into_iter().chain(concentration) {
+            let event = Event::Warning(text);
+            event.record(record, 0);
+            observer.event(&event);
+        }
+    }
+}
+
 /// Adds to the record that cells of observed matrices without an entry are taken as 0.
 fn report_zero_filled(problem: &Problem<'_>, record: &mut FitRecord, observer: &mut dyn Observer) {
     let matrices = problem.matrices().iter();
@@ -264,6 +302,22 @@ fn report_zero_filled(problem: &Problem<'_>, record: &mut FitRecord, observer: &
 }
 
 /// Warns of an observed matrix whose entries all have the same value.
+/// Says why a fit does not try zeros in the unlisted cells of a matrix of equal values.
+fn warn_of_large_matrix(
+    name: &str,
+    size: u64,
+    record: &mut FitRecord,
+    observer: &mut dyn Observer,
+) {
+    let event = Event::Warning(format!(
+        "{name}: all its entries have the same value, and cells that it does not list are taken as unknown: with zeros there \
+         the model would have {size} rows and columns, far more than there are entries; state smaller sizes, or couple it as \
+         full, or sampled with a number of zeros for each entry"
+    ));
+    event.record(record, 0);
+    observer.event(&event);
+}
+
 fn warn_of_constant_matrix(name: &str, record: &mut FitRecord, observer: &mut dyn Observer) {
     let event = Event::Warning(format!(
         "{name}: all its entries have the same value, so that it carries no information; if unlisted \

@@ -160,13 +160,17 @@ impl FitSizes {
         // The core of the model and of its copies, and those in `f64` that the objective needs.
         let of_core_element = 3.0 * 4.0 * 2.0 + 4.0 * 8.0;
         let matrix_entries: f64 = self.matrices.iter().map(|m| m.entries as f64).sum();
-        let factors = self.factors().map(|(rows, rank)| {
-            // The factors of the model and of two copies, counts, penalties, and the starts of lists.
-            rows as f64 * (4.0 * (padded_len(rank) as f64 + 2.0 * rank as f64) + 48.0)
-        });
         self.entries as f64 * of_entry
             + matrix_entries * of_matrix_entry
             + self.core_elements() * of_core_element
-            + factors.sum::<f64>()
+            + self.factor_bytes()
+    }
+
+    /// Returns the bytes of the factors of the model and of two copies, of counts, penalties, and the starts of lists.
+    pub(super) fn factor_bytes(&self) -> f64 {
+        let bytes = |(rows, rank): (u64, usize)| {
+            rows as f64 * (4.0 * (padded_len(rank) as f64 + 2.0 * rank as f64) + 48.0)
+        };
+        self.factors().map(bytes).sum()
     }
 }

@@ -59,10 +59,7 @@ pub(super) fn resolve_options(
     init: Option<&Model>,
     monitor: &FitMonitor<'_>,
 ) -> Result<ResolvedOptions> {
-    let mut o = options.clone();
-    // 0 is outside the range of most bounded scales.
-    o.clip
-        .get_or_insert(problem.is_bounded() && !o.is_zero_filled());
+    let mut o = with_clipping(problem, options);
     if o.likelihood == LikelihoodChoice::Probit && o.algorithm != Algorithm::Gibbs {
         return Err(Error::argument(format!(
             "likelihood = probit: {} minimizes squared errors; only the algorithm gibbs has likelihoods",
@@ -75,11 +72,8 @@ pub(super) fn resolve_options(
         standardization: None,
         start: None,
     };
-    if o.algorithm == Algorithm::Gibbs {
-        return Ok(without_start(resolve_gibbs(problem, o, init)));
-    }
-    if o.algorithm.properties().has_orthonormal_factors {
-        return Ok(without_start(resolve_orthonormal(problem, o, init)));
+    if is_resolved_by_sizes(&o) {
+        return Ok(without_start(resolve_by_sizes(problem, options, init)));
     }
     if o.start == Initialization::Auto {
         o.start = if o.nonneg {
@@ -136,6 +130,36 @@ pub(super) fn resolve_options(
         selections,
         options: o,
     })
+}
+
+/// Returns whether all options are resolved from the sizes of the data.
+fn is_resolved_by_sizes(o: &Options) -> bool {
+    o.algorithm == Algorithm::Gibbs || o.algorithm.properties().has_orthonormal_factors
+}
+
+/// Resolves the options that depend on the sizes of the data alone, among them the shape of the model. Reads no entry.
+pub(super) fn resolve_by_sizes(
+    problem: &Problem<'_>,
+    options: &Options,
+    init: Option<&Model>,
+) -> Options {
+    let mut o = with_clipping(problem, options);
+    if o.algorithm == Algorithm::Gibbs {
+        return resolve_gibbs(problem, o, init);
+    }
+    if o.algorithm.properties().has_orthonormal_factors {
+        return resolve_orthonormal(problem, o, init);
+    }
+    resolve_shape(problem, &mut o, init);
+    o
+}
+
+fn with_clipping(problem: &Problem<'_>, options: &Options) -> Options {
+    let mut o = options.clone();
+    // 0 is outside the range of most bounded scales.
+    o.clip
+        .get_or_insert(problem.is_bounded() && !o.is_zero_filled());
+    o
 }
 
 /// Resolves the options of a start with prior means that depend neither on learning rate nor penalty, except for a

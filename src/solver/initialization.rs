@@ -7,6 +7,7 @@ use super::reparametrization;
 use super::standardization::{Standardization, ValueUnits};
 use super::stream_ids;
 use super::support_check::kind_of;
+use super::value_scale::unit_of_tensor;
 use crate::error::{Error, Result};
 use crate::format::RowMap;
 use crate::kernel::CoreKind;
@@ -52,15 +53,19 @@ pub(super) fn fill(
         CoreKind::Full => model.shape.ranks().iter().map(|&j| j as f64).product(),
         CoreKind::Diagonal => model.shape.ranks()[0] as f64,
     };
+    let unit = unit_of_tensor(problem);
     // Magnitude of an element such that a product of order + 1 of them, summed over the core, has the magnitude of the
     // values.
     let size = match options.start {
         Initialization::Paper => {
             let ValueRange { min, max } = problem.range();
             let largest = if max > 0.0 { max } else { min.abs() };
-            (largest / core_entries).powf(1.0 / (order as f64 + 1.0))
+            (largest / unit / core_entries).powf(1.0 / (order as f64 + 1.0))
         }
-        _ => (problem.root_mean_square() / core_entries.sqrt()).powf(1.0 / (order as f64 + 1.0)),
+        _ => {
+            let magnitude = problem.root_mean_square() / unit;
+            (magnitude / core_entries.sqrt()).powf(1.0 / (order as f64 + 1.0))
+        }
     };
     // Values that are all 0 determine no magnitude; any is valid.
     let size = if size.is_finite() && size > 0.0 {

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use super::observer::StopReason;
 use crate::format::CooView;
-use crate::model::Model;
+use crate::model::{FitOutcome, Model};
 use crate::simd::Level;
+use crate::trace::{self, SpanKind};
 
 /// Optional input of a fit besides the problem and the options.
 #[derive(Default)]
@@ -46,6 +47,10 @@ pub struct FitSummary {
     pub threads: usize,
     /// Instruction set of the kernels.
     pub kernel: Level,
+    /// Number of checkpoints that could not be written.
+    pub failed_checkpoints: u64,
+    /// Whether the last checkpoint could not be written: the file is of an earlier epoch, or missing.
+    pub lacks_last_checkpoint: bool,
     /// Seconds from the start to the first epoch: initialization and the copy of the entries.
     pub init_seconds: f64,
     /// Seconds spent updating.
@@ -54,4 +59,43 @@ pub struct FitSummary {
     pub eval_seconds: f64,
     /// Seconds from start to end.
     pub seconds: f64,
+}
+
+impl FitSummary {
+    /// Returns whether the fit was stopped before the end of its first epoch. Its model has the starting values or less: enough to
+    /// look at, but not to replace another model.
+    pub fn is_without_epochs(&self) -> bool {
+        self.epochs == 0 && matches!(self.reason, StopReason::Cancelled | StopReason::TimeLimit)
+    }
+
+    /// Returns the part that the record of the model keeps.
+    pub(super) fn outcome(&self, read_seconds: f64) -> FitOutcome {
+        FitOutcome {
+            reason: self.reason.name().into(),
+            epochs: self.epochs,
+            best_epoch: self.best_epoch,
+            train_rmse: self.train_rmse,
+            test_rmse: self.test_rmse,
+            valid_rmse: self.valid_rmse,
+            clipped: self.clipped,
+            threads: self.threads as u64,
+            kernel: self.kernel.name().into(),
+            update_seconds: self.update_seconds,
+            eval_seconds: self.eval_seconds,
+            seconds: self.seconds,
+            read_seconds,
+            init_seconds: self.init_seconds,
+            thread_shares: thread_shares(),
+        }
+    }
+}
+
+/// Returns what threads did during the epochs, as fractions of their time, if the fit is traced.
+fn thread_shares() -> Vec<(String, f64)> {
+    let times = trace::thread_seconds(SpanKind::Epoch).unwrap_or_default();
+    let total: f64 = times.iter().map(|(_, seconds)| seconds).sum();
+    let shares = times.into_iter();
+    shares
+        .map(|(kind, seconds)| (kind.name().into(), seconds / total))
+        .collect()
 }

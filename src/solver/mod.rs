@@ -59,6 +59,8 @@ mod stream_ids;
 mod support_check;
 mod tucker_als;
 pub mod tune;
+mod unprepared;
+mod value_scale;
 
 pub use algorithm_factory::{flops_per_entry, further_bytes};
 pub use biases::{BiasOptions, fit_biases};

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::kernel::{Method, TensorKernel};
 use crate::model::Model;
-use crate::problem::Problem;
+use crate::problem::{Outlier, Problem};
 use crate::progress::{Monitor, StepPolls};
 use crate::simd::{AlignedVec, Level};
 
@@ -25,6 +25,22 @@ const MAX_OUTLIER_FRACTION: f64 = 0.1;
 /// Outliers matter from this fraction of the squared error on.
 const MIN_OUTLIER_SHARE: f64 = 0.5;
 
+/// Describes a value that is far from all others and has most of the variance.
+pub(super) fn describe_outlier(name: &str, outlier: &Outlier) -> String {
+    let Outlier {
+        entry,
+        value,
+        others,
+    } = outlier;
+    format!(
+        "{name}: entry {} has the value {value:.3e}, and all others are between {:.3e} and {:.3e}; it has most of the squared error and \
+         distorts the model. Correct or remove it, or give it a small weight",
+        entry + 1,
+        others.min,
+        others.max
+    )
+}
+
 /// Returns a warning if few training values are far from their predictions and have most of the squared error. The parameters of the
 /// model are in units of the data. Values on a bounded scale, such as ratings, have no outliers.
 pub(super) fn outlier_warning(
@@ -33,7 +49,8 @@ pub(super) fn outlier_warning(
     level: Level,
     monitor: &dyn Monitor,
 ) -> Result<Option<String>> {
-    if problem.is_bounded() {
+    // A single one was reported at the start of the fit.
+    if problem.is_bounded() || problem.outlier().is_some() {
         return Ok(None);
     }
     let residuals = sampled_residuals(problem, model, level, monitor)?;

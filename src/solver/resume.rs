@@ -1,9 +1,10 @@
 //! The part of a checkpoint beside the model, and the conditions under which a fit can be resumed from it.
 
-use super::algorithm::AlgorithmState;
+use super::algorithm::{AlgorithmState, BlockedState};
 use super::input::FitInput;
+use super::rowwise::NoiseModel;
 use crate::error::{Error, Result};
-use crate::model::{Checkpoint, Model};
+use crate::model::{Checkpoint, MAX_EPOCH, Model};
 use crate::options::{OPTION_TABLE, OptionInfo, OptionRole, Options};
 
 /// State of a fit between two epochs that a checkpoint keeps besides the model. The names in a checkpoint are those of
@@ -141,12 +142,78 @@ impl Progress {
         if !unknown.is_empty() {
             return incompatible("has what this version does not know:", unknown);
         }
-        Progress::from_text(&saved.state).ok_or_else(|| {
-            checkpoint_error(
+        let refuse = |what: &str| {
+            Err(checkpoint_error(
                 input,
-                "its state cannot be read; it was not written by this library".into(),
-            )
-        })
+                format!("{what}; it was not written by this library"),
+            ))
+        };
+        let Some(progress) = Progress::from_text(&saved.state) else {
+            return refuse("its state cannot be read");
+        };
+        match progress.invalid_field() {
+            Some(name) => refuse(&format!("'{name}' of its state has an invalid value")),
+            None => Ok(progress),
+        }
+    }
+
+    /// Returns the name of a field that no fit reaches; `None` if there is none.
+    fn invalid_field(&self) -> Option<&'static str> {
+        // A new field has to be considered here.
+        let Progress {
+            epoch,
+            attempts,
+            eta_scale,
+            first_loss,
+            last_loss,
+            lowest_loss,
+            best_valid,
+            best_epoch,
+            epochs_since_best,
+            algorithm:
+                AlgorithmState {
+                    blocked:
+                        BlockedState {
+                            passes_per_epoch,
+                            last_pass_error,
+                            last_pass_divergence,
+                            curvature_interval,
+                        },
+                    noise:
+                        NoiseModel {
+                            variance_ratio,
+                            interval_ratio,
+                            has_biases_only: _,
+                        },
+                },
+            data_fingerprint: _,
+        } = *self;
+        // Losses and errors that were not measured are NaN or infinite.
+        let is_error = |x: f64| x.is_nan() || x >= 0.0;
+        let is_positive = |x: f64| x.is_finite() && x > 0.0;
+        let is_initial = passes_per_epoch == BlockedState::default().passes_per_epoch;
+        let fields = [
+            ("epoch", epoch <= MAX_EPOCH),
+            ("attempts", attempts <= MAX_EPOCH),
+            ("eta_scale", is_positive(eta_scale) && eta_scale <= 1.0),
+            ("first_loss", is_error(first_loss)),
+            ("last_loss", is_error(last_loss)),
+            ("lowest_loss", is_error(lowest_loss)),
+            ("best_valid", is_error(best_valid)),
+            ("best_epoch", best_epoch <= epoch),
+            ("since_best", epochs_since_best <= MAX_EPOCH),
+            ("sweeps", passes_per_epoch.is_power_of_two() || is_initial),
+            ("sweep_error", is_error(last_pass_error)),
+            ("pass_divergence", is_error(last_pass_divergence)),
+            (
+                "curvature_interval",
+                curvature_interval.is_finite() && curvature_interval >= 0.0,
+            ),
+            ("noise_ratio", is_positive(variance_ratio)),
+            ("interval_ratio", is_positive(interval_ratio)),
+        ];
+        let invalid = fields.into_iter().find(|(_, is_valid)| !is_valid);
+        invalid.map(|(name, _)| name)
     }
 
     /// Reads the fields that are present; `None` if one cannot be parsed.
@@ -158,7 +225,7 @@ impl Progress {
             };
             match field {
                 Field::Integer(x) => *x = value.parse().ok()?,
-                Field::Flag(x) => *x = value.parse::<u8>().ok()? == 1,
+                Field::Flag(x) => *x = value.parse::<u8>().ok().filter(|x| *x <= 1)? == 1,
                 Field::Real(x) => *x = f64::from_bits(u64::from_str_radix(value, 16).ok()?),
             }
         }

@@ -137,7 +137,10 @@ impl RowSample {
                 true => MatrixKind::Auto,
                 false => matrix.kind,
             };
-            builder = builder.matrix(matrix.mode, view, weight, kind);
+            // What the whole problem decided holds for the sample, which has fewer entries.
+            builder = builder
+                .matrix(matrix.mode, view, weight, kind)
+                .may_be_large();
             if let Some(penalty) = matrix.penalty {
                 builder = builder.penalty(penalty);
             }

@@ -13,12 +13,13 @@ use std::ops::Range;
 
 use super::bias_entries::BiasEntries;
 use super::biases::{BiasOptions, fit_and_measure};
+use super::value_scale::{nearest_power_of_two, subtracts_mean, unit_of_matrix, unit_of_tensor};
 use crate::error::Result;
 use crate::format::RowMap;
 use crate::model::{FactorMatrix, Model, ParameterSnapshot};
 use crate::options::{Algorithm, Options};
 use crate::parallel::ThreadPool;
-use crate::problem::{CoupledMatrix, EntryChunk, EntrySource, MatrixKind, Problem};
+use crate::problem::{AffineMap, CoupledMatrix, EntryChunk, EntrySource, MatrixKind, Problem};
 use crate::try_alloc::{try_with_capacity, try_zeroed};
 use crate::value_range::ValueRange;
 
@@ -52,9 +53,12 @@ pub(super) struct MatrixStandardization {
 
 /// Standardization of the tensor and the matrices of a problem.
 ///
-/// Most algorithms see values without mean and biases, at a standard deviation between 0.7 and 1.4. With `nonneg`,
-/// and where cells without an entry are 0, nothing is subtracted or scaled. `gibbs` samples mean and biases and scales the values itself: here it only
-/// subtracts a mean so large that `f32` would lose the differences between values.
+/// Most algorithms see values without mean and biases, at a standard deviation between 0.7 and 1.4. With `nonneg`, and where
+/// cells without an entry are 0, nothing is subtracted, and only values of an extreme magnitude are scaled ([`value_scale`]). `gibbs`
+/// samples mean and biases and scales the tensor itself: here it only subtracts a mean so large that `f32` would lose the differences
+/// between values.
+///
+/// [`value_scale`]: super::value_scale
 #[derive(Clone)]
 pub(super) struct Standardization {
     pub mean: f64,
@@ -90,7 +94,7 @@ impl Standardization {
         pool: &ThreadPool<'_>,
     ) -> Result<Standardization> {
         let samples_baseline = options.algorithm == Algorithm::Gibbs;
-        let subtracts_mean = options.mean && options.allows_baseline() && !samples_baseline;
+        let subtracts_mean = subtracts_mean(options);
         let (mean, deviation) = if subtracts_mean {
             (problem.mean(), problem.standard_deviation())
         } else {
@@ -98,8 +102,10 @@ impl Standardization {
         };
         let scale = if subtracts_mean {
             nearest_power_of_two(deviation)
-        } else {
+        } else if samples_baseline {
             1.0
+        } else {
+            unit_of_tensor(problem)
         };
         let mut standardization = Standardization {
             mean,
@@ -124,7 +130,7 @@ impl Standardization {
             let matrix = if subtracts_mean && !matrix.kind.is_graph() {
                 MatrixStandardization::new(problem, matrix, pool)?
             } else {
-                MatrixStandardization::identity()
+                MatrixStandardization::scaling(unit_of_matrix(matrix))
             };
             standardization.matrices.push(matrix);
         }
@@ -199,16 +205,15 @@ impl Standardization {
         range: Range<usize>,
         chunk: &mut EntryChunk,
     ) -> Result<()> {
-        tensor.read_selected(maps, range, self.mean, is_chosen, chunk)?;
-        self.scale_values(chunk);
-        Ok(())
+        tensor.read_selected(maps, range, self.value_map(), is_chosen, chunk)
     }
 
-    /// Scales values from which the mean is subtracted already.
-    pub(super) fn scale_values(&self, chunk: &mut EntryChunk) {
-        let scale = 1.0 / self.scale;
-        let values = chunk.values.iter_mut();
-        values.for_each(|value| *value = (f64::from(*value) * scale) as f32);
+    /// Returns the map from values of the tensor to standardized values, but for the biases.
+    pub(super) fn value_map(&self) -> AffineMap {
+        AffineMap {
+            offset: self.mean,
+            scale: self.scale,
+        }
     }
 
     /// Standardizes entries of matrix `m`. Entries of a full matrix become differences to the unobserved value of their
@@ -298,36 +303,30 @@ impl Standardization {
         columns: impl Iterator<Item = &'a mut FactorMatrix>,
         units: ValueUnits,
     ) -> Result<()> {
-        let factor = |scale: f64| match units {
-            ValueUnits::Data => scale as f32,
-            ValueUnits::Standardized => (1.0 / scale) as f32,
+        let multiply = |numbers: &mut [f32], scale: f64| {
+            let factor = match units {
+                ValueUnits::Data => scale,
+                ValueUnits::Standardized => 1.0 / scale,
+            };
+            // The factor itself may be beyond the range of f32.
+            let each = numbers.iter_mut();
+            each.for_each(|x| *x = (f64::from(*x) * factor) as f32);
         };
-        core.iter_mut().for_each(|g| *g *= factor(self.scale));
+        multiply(core, self.scale);
         for (rows, matrix) in columns.zip(&self.matrices) {
             if matrix.scale != 1.0 {
-                let by = factor(matrix.scale);
-                rows.as_mut_slice()?.iter_mut().for_each(|v| *v *= by);
+                multiply(rows.as_mut_slice()?, matrix.scale);
             }
         }
         Ok(())
     }
 }
 
-/// Returns the power of two nearest to a standard deviation in ratio; 1 for 0.
-fn nearest_power_of_two(deviation: f64) -> f64 {
-    if deviation > 0.0 && deviation.is_finite() {
-        // The bounds keep quotients within the range of f32.
-        2f64.powi(deviation.log2().round().clamp(-100.0, 100.0) as i32)
-    } else {
-        1.0
-    }
-}
-
 impl MatrixStandardization {
-    /// Leaves values as they are.
-    fn identity() -> MatrixStandardization {
+    /// Divides values by a scale and subtracts nothing.
+    fn scaling(scale: f64) -> MatrixStandardization {
         MatrixStandardization {
-            scale: 1.0,
+            scale,
             offsets: Vec::new(),
             variance: 1.0,
         }
@@ -407,19 +406,6 @@ mod tests {
     use crate::format::{CooView, Values};
 
     #[test]
-    fn scales_are_powers_of_two() {
-        assert_eq!(
-            [
-                nearest_power_of_two(1.1),
-                nearest_power_of_two(0.0),
-                nearest_power_of_two(3.0),
-                nearest_power_of_two(1e-9)
-            ],
-            [1.0, 1.0, 4.0, 2f64.powi(-30)]
-        );
-    }
-
-    #[test]
     fn standardized_values_map_back_to_values() {
         let rows: Vec<u32> = (0..60).map(|i| i % 6).collect();
         let columns: Vec<u32> = (0..60).map(|i| i / 6).collect();
@@ -438,19 +424,16 @@ mod tests {
         );
         let mut chunk = EntryChunk::default();
         let maps = problem.row_maps();
-        problem
-            .tensor()
-            .read_selected(&maps, 0..60, standardization.mean, None, &mut chunk)
+        standardization
+            .read_tensor(problem.tensor(), &maps, None, 0..60, &mut chunk)
             .unwrap();
-        let outside = chunk.values.clone();
-        standardization.scale_values(&mut chunk);
-        for k in 0..60 {
+        for (k, &value) in values.iter().enumerate().take(60) {
             let bias: f64 = (0..2)
                 .map(|n| f64::from(standardization.biases[n][chunk.rows[n][k] as usize]))
                 .sum();
             let back = f64::from(chunk.values[k]) * standardization.scale + standardization.mean;
-            assert!((back - values[k]).abs() < 1e-3, "{back} {}", values[k]);
-            assert!(outside[k].abs() < 200.0 && (f64::from(chunk.values[k]) - bias).abs() < 1.0);
+            assert!((back - value).abs() < 1e-3, "{back} {value}");
+            assert!((f64::from(chunk.values[k]) - bias).abs() < 1.0);
         }
     }
 }

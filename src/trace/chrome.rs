@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::process::Process;
+use crate::printable::is_deceptive;
 
 /// Writes the spans of all processes.
 pub(super) fn write_json(
@@ -77,7 +78,11 @@ impl Display for JsonString<'_> {
         for c in self.0.chars() {
             match c {
                 '"' | '\\' => write!(f, "\\{c}")?,
-                c if c.is_control() => write!(f, "\\u{:04x}", u32::from(c))?,
+                c if is_deceptive(c) => {
+                    for unit in c.encode_utf16(&mut [0; 2]) {
+                        write!(f, "\\u{unit:04x}")?;
+                    }
+                }
                 c => write!(f, "{c}")?,
             }
         }

@@ -7,4 +7,5 @@ mod abi;
 mod guide;
 mod header;
 mod install;
+mod integers;
 mod programs;

@@ -114,6 +114,11 @@ fn structs_of_older_and_newer_headers_work() {
 }
 
 #[test]
+fn rows_of_files_are_matched_by_name() {
+    compile_and_run_in_folder("row_names.c");
+}
+
+#[test]
 fn recommendations_concepts_clusters_and_names_work() {
     compile_and_run_in_folder("discover.c");
 }

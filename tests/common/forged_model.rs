@@ -8,6 +8,7 @@ const TABLE_ROW_LEN: usize = 64;
 const NAME_LEN: usize = 40;
 
 /// The sections of a file, by name.
+#[derive(Clone)]
 pub struct ForgedModel {
     head: Vec<u8>,
     pub sections: Vec<(String, Vec<u8>)>,

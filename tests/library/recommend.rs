@@ -427,38 +427,18 @@ fn row_names_are_resolved_and_close_names_suggested() {
     let path = scratch.file("data.mode2.tsv", format!("index\tname\n{films}"));
     let mut names = RowNames::new(3);
     let train = scratch.join("data.train.coo");
-    names.load_sidecars(&[&train]).unwrap();
+    names.load_beside(&train).unwrap();
     assert!(names.of_mode(0).is_none() && names.of_mode(1).is_some());
     let (_, models) = models();
     let map = &models[0].modes()[1].rows;
     let find = |text: &str| names.find(1, text, map);
     assert_eq!(find("Jumanji (1995)").unwrap(), 2);
-    // Data whose rows have other names is rejected.
-    scratch.file(
-        "same.mode2.tsv",
-        "2\tToy Soldiers (1991)\n6\tCasino (1995)\n",
-    );
-    let (same, other) = (scratch.join("same.coo"), scratch.join("other.coo"));
-    RowNames::check_sidecars(3, &[&train, &same]).unwrap();
-    scratch.file("other.mode2.tsv", "1\tHeat (1995)\n");
     let mut given = names.clone();
-    let errors = [
-        given.load_sidecars(&[&train, &same, &other]).unwrap_err(),
-        RowNames::check_sidecars(3, &[&train, &other]).unwrap_err(),
-    ];
-    for text in errors.map(|e| e.to_string()) {
-        assert!(
-            text.contains("row 1 of mode 2") && text.contains("--names 2:FILE"),
-            "{text}"
-        );
-    }
     // Names of a mode that has names already are not read.
     scratch.file("odd.mode2.tsv", "1\tx\n1\ty\n");
-    let invalid = [scratch.join("odd.coo"), scratch.join("odd.train.coo")];
-    let invalid = invalid.each_ref().map(|f| f.as_path());
-    given.load_sidecars(&invalid).unwrap();
-    RowNames::check_sidecars(3, &invalid).unwrap();
-    assert!(RowNames::new(3).load_sidecars(&invalid).is_err());
+    let invalid = scratch.join("odd.train.coo");
+    given.load_beside(&invalid).unwrap();
+    assert!(RowNames::new(3).load_beside(&invalid).is_err());
     assert_eq!(
         (names.display_name(1, 2), names.display_name(1, 99)),
         ("Jumanji (1995)".into(), "100".into())

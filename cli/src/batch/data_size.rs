@@ -63,17 +63,21 @@ impl DataSize {
                 if n == columns.len() {
                     columns.push(ColumnStatistics::default());
                 }
-                let number = std::str::from_utf8(field).ok().and_then(|f| f.parse().ok());
-                columns[n].add(number);
+                columns[n].add(std::str::from_utf8(field).unwrap_or_default());
             }
         }
         let entries = ((lines as f64 * ratio) as u64).max(1);
-        // A column of whole values is counted as a mode too.
-        let numeric = columns.iter().filter(|c| c.numbers >= c.other_fields);
-        let mut dims: Vec<u64> = numeric.map(|c| c.rows(ratio)).collect();
-        // The number of distinct names is unknown: assume one per entry. The last column is the value.
-        let named = columns.len().saturating_sub(1 + dims.len());
-        dims.extend(vec![entries; named.max(2usize.saturating_sub(dims.len()))]);
+        // Any column may have the values. Of whole values it is counted as a mode too.
+        let mut dims: Vec<u64> = Vec::new();
+        for column in &columns {
+            match column.contents() {
+                ColumnContents::WholeNumbers => dims.push(column.rows(ratio)),
+                ColumnContents::OtherNumbers => {}
+                // The number of distinct names is unknown: assume one per entry.
+                ColumnContents::Names => dims.push(entries),
+            }
+        }
+        dims.resize(dims.len().max(2), entries);
         let rows: Vec<u64> = dims.iter().map(|&d| d.min(entries)).collect();
         let pages = rows.iter().map(|r| r.div_ceil(INDICES_PER_PAGE)).sum();
         DataSize {
@@ -94,24 +98,46 @@ impl DataSize {
 #[derive(Default)]
 struct ColumnStatistics {
     /// The number of fields that are whole numbers.
-    numbers: u64,
-    other_fields: u64,
+    whole_numbers: u64,
+    other_numbers: u64,
+    names: u64,
     largest: u64,
     last: u64,
     /// Whether a number was smaller than the one before it.
     is_unsorted: bool,
 }
 
+/// The contents of most fields of a column.
+enum ColumnContents {
+    WholeNumbers,
+    OtherNumbers,
+    Names,
+}
+
 impl ColumnStatistics {
-    fn add(&mut self, number: Option<u64>) {
-        let Some(number) = number else {
-            self.other_fields += 1;
+    fn add(&mut self, field: &str) {
+        let Ok(number) = field.parse() else {
+            if field.parse::<f64>().is_ok() {
+                self.other_numbers += 1;
+            } else {
+                self.names += 1;
+            }
             return;
         };
-        self.numbers += 1;
+        self.whole_numbers += 1;
         self.is_unsorted |= number < self.last;
         self.last = number;
         self.largest = self.largest.max(number);
+    }
+
+    fn contents(&self) -> ColumnContents {
+        if self.whole_numbers >= self.other_numbers + self.names {
+            ColumnContents::WholeNumbers
+        } else if self.other_numbers >= self.names {
+            ColumnContents::OtherNumbers
+        } else {
+            ColumnContents::Names
+        }
     }
 
     /// Returns the number of rows in a text that is `ratio` times as long.
@@ -144,6 +170,18 @@ mod tests {
         );
         let named = DataSize::of_text(b"# people\nann,42,3.5\nbob,7,1.5\n", 1.0);
         assert_eq!((named.entries, &named.rows[..]), (2, &[2, 2][..]));
+        // The values may be in any column, and whole ones do not replace a mode.
+        for text in [
+            "user,film,stars\nann,heat,5\nbob,alien,3\n",
+            "user,stars,film,when\nann,2.5,heat,9\nbob,3.5,alien,8\n",
+        ] {
+            let size = DataSize::of_text(text.as_bytes(), 1.0);
+            assert_eq!(
+                (size.entries, &size.rows[..]),
+                (3, &[3, 3, 3][..]),
+                "{text}"
+            );
+        }
         let empty = DataSize::of_text(b"", 1.0);
         assert_eq!((empty.entries, empty.rows.len()), (1, 2));
     }

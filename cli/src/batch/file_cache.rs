@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use s3cmtf::Monitor;
-use s3cmtf::format::{self, CooFile, OpenMode, TextOptions};
+use s3cmtf::format::{self, CooFile, Names, OpenMode, TextOptions};
 use s3cmtf::model::{self, Model};
 use s3cmtf::{Error, Result};
 
@@ -22,6 +22,14 @@ pub(super) struct FileCache {
     models: Mutex<HashMap<FileIdentity, Slot<Model>>>,
 }
 
+/// The names that ids of a text mean.
+pub(super) struct Reference {
+    /// Different for different names.
+    pub key: String,
+    /// The names, by the modes of the text.
+    pub names: Vec<(usize, Arc<Names>)>,
+}
+
 impl FileCache {
     pub(super) fn new(verify: bool) -> FileCache {
         FileCache {
@@ -31,22 +39,29 @@ impl FileCache {
         }
     }
 
-    /// Opens a tensor or matrix, in binary or text format. Text is converted once, into a temporary binary file.
+    /// Opens a tensor or matrix, in binary or text format. Text is converted once, into a temporary binary file, for each tensor or
+    /// model whose names its ids are.
     pub(super) fn coo(
         &self,
         path: &Path,
         text: &TextOptions,
+        reference: Option<&Reference>,
         monitor: &dyn Monitor,
     ) -> Result<Arc<CooFile>> {
         if model::is_model(path) {
             let name = path.display().to_string();
             return Err(Error::file(name, "is a model, not data"));
         }
-        let options = if format::is_coo_file(path)? {
-            TextOptions::default()
-        } else {
-            text.clone()
+        let is_binary = format::is_coo_file(path)?;
+        let mut options = match is_binary {
+            true => TextOptions::default(),
+            false => text.clone(),
         };
+        let mut key = format!("{options:?}");
+        if let Some(reference) = reference.filter(|_| !is_binary) {
+            key += &reference.key;
+            options.delimited.known_names = reference.names.clone();
+        }
         let open = || {
             let open = if self.verify {
                 format::open
@@ -56,7 +71,7 @@ impl FileCache {
             open(path.into(), OpenMode::Mapped, &options, monitor)
         };
         match FileIdentity::of(path) {
-            Some(identity) => open_once(&self.coo, (identity, format!("{options:?}")), open),
+            Some(identity) => open_once(&self.coo, (identity, key), open),
             None => open().map(Arc::new),
         }
     }
@@ -117,7 +132,7 @@ mod tests {
         let path = dir.path().join("a.tns");
         std::fs::write(&path, "1 1 1 1\n2 2 2 2\n").unwrap();
         let (cache, text) = (FileCache::new(true), TextOptions::default());
-        let get = |text: &TextOptions| cache.coo(&path, text, &()).unwrap();
+        let get = |text: &TextOptions| cache.coo(&path, text, None, &()).unwrap();
         let (a, b) = (get(&text), get(&text));
         assert!(Arc::ptr_eq(&a, &b));
         // Other options of text parsing give other data.
@@ -138,6 +153,9 @@ mod tests {
         // A file that cannot be opened fails every time, without a deadlock.
         let bad = dir.path().join("bad.tns");
         std::fs::write(&bad, "x\n").unwrap();
-        assert!(cache.coo(&bad, &text, &()).is_err() && cache.coo(&bad, &text, &()).is_err());
+        assert!(
+            cache.coo(&bad, &text, None, &()).is_err()
+                && cache.coo(&bad, &text, None, &()).is_err()
+        );
     }
 }

@@ -1,20 +1,9 @@
-//! Canonical paths, and the identity of a file on disk.
+//! The identity of a file on disk.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-/// Returns the canonical path of a file, even if the file does not exist yet.
-pub(super) fn canonical(path: &Path) -> PathBuf {
-    if let Ok(found) = path.canonicalize() {
-        return found;
-    }
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let folder = absolute.parent().map(Path::canonicalize);
-    match (folder, absolute.file_name()) {
-        (Some(Ok(folder)), Some(name)) => folder.join(name),
-        _ => absolute,
-    }
-}
+use crate::file_arguments::canonical;
 
 /// The identity of a file. It changes when the file is replaced or modified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

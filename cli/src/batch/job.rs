@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use s3cmtf::format::{OpenMode, TextOptions};
+use s3cmtf::format::{OpenMode, SizeLimit, TextOptions, read_whole_text};
 use s3cmtf::model;
 use s3cmtf::options::Options;
 use s3cmtf::problem::MatrixKind;
@@ -160,7 +160,7 @@ impl Job {
         if let Task::Fit(fit) = &self.task
             && let Some(file) = &fit.config
         {
-            let text = std::fs::read_to_string(file).map_err(|e| Error::cannot_open(file, e))?;
+            let text = read_whole_text(file, SizeLimit::Options)?;
             options
                 .apply_text(&text)
                 .map_err(|e| Error::argument(format!("{}: {e}", file.display())))?;

@@ -1,10 +1,12 @@
-//! The log of a job.
+//! The log of a job. A write that fails does not end the job: its result is the output.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
+use s3cmtf::format::check_derived_target;
 use s3cmtf::model::EpochMetrics;
+use s3cmtf::printable::escape_json;
 use s3cmtf::solver::{Control, Event, Observer};
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 pub(super) struct JobLog {
     file: File,
     name: String,
-    /// The first error of a write during a fit.
+    /// The first error of a write.
     failed: Option<Error>,
 }
 
@@ -21,6 +23,7 @@ impl JobLog {
     /// Opens a log for appending.
     pub(super) fn open(path: &Path) -> Result<JobLog> {
         let name = path.display().to_string();
+        check_derived_target(path)?;
         let file = OpenOptions::new().append(true).create(true).open(path);
         Ok(JobLog {
             file: file.map_err(|e| Error::io(format!("cannot write {name}"), e))?,
@@ -29,16 +32,19 @@ impl JobLog {
         })
     }
 
-    /// Returns an error if a write during a fit failed.
-    pub(super) fn check(&mut self) -> Result<()> {
-        self.failed.take().map_or(Ok(()), Err)
+    /// Returns the first error of a write.
+    pub(super) fn take_error(&mut self) -> Option<Error> {
+        self.failed.take()
     }
 
     /// Writes an object.
-    pub(super) fn write(&mut self, object: &Value) -> Result<()> {
-        let line = format!("{object}\n");
-        let written = self.file.write_all(line.as_bytes());
-        written.map_err(|e| Error::io(format!("cannot write {}", self.name), e))
+    pub(super) fn write(&mut self, object: &Value) {
+        let line = format!("{}\n", escape_json(&object.to_string()));
+        if let Err(e) = self.file.write_all(line.as_bytes()) {
+            let name = &self.name;
+            self.failed
+                .get_or_insert_with(|| Error::io(format!("cannot write {name}"), e));
+        }
     }
 }
 
@@ -56,13 +62,8 @@ impl Observer for JobLog {
             "eval_seconds": e.eval_seconds,
             "entries_per_second": e.entries_per_second,
         });
-        match self.write(&line) {
-            Ok(()) => Control::Continue,
-            Err(e) => {
-                self.failed.get_or_insert(e);
-                Control::Stop
-            }
-        }
+        self.write(&line);
+        Control::Continue
     }
 
     fn event(&mut self, event: &Event) {
@@ -79,8 +80,6 @@ impl Observer for JobLog {
             Event::Stopped(reason) => json!({"event": "stopped", "reason": reason.name()}),
             _ => return,
         };
-        if let Err(e) = self.write(&line) {
-            self.failed.get_or_insert(e);
-        }
+        self.write(&line);
     }
 }

@@ -8,10 +8,10 @@ use s3cmtf::problem::MatrixKind;
 use serde_json::Value;
 
 use super::byte_size::{BYTE_SIZE_FORMAT, parse_bytes};
-use super::file_identity::canonical;
 use super::job::{CoupledFile, FitTask, Job, PredictTask, Task};
 use super::json::{parse, type_name};
 use super::json_fields::{JsonFields, Parsed};
+use crate::file_arguments::canonical;
 
 /// The longest id of a job, in characters.
 const MAX_ID_CHARS: usize = 100;

@@ -9,6 +9,9 @@ use s3cmtf::{Error, Result};
 /// The longest line of a job, in bytes.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
+/// A longer line, in bytes, is not skipped: the input is no list of jobs, and may never end.
+const MAX_SKIPPED_BYTES: usize = 64 * MAX_LINE_BYTES;
+
 /// Reads jobs, one per line. Empty lines and lines that begin with `#` are skipped.
 pub struct JobReader {
     name: String,
@@ -53,6 +56,11 @@ impl JobReader {
             let line = match read_line(&mut reader, number == 1) {
                 Ok(Some(text)) => text,
                 Ok(None) => break,
+                Err(e) if e.kind() == io::ErrorKind::InvalidData => {
+                    let failed = Error::file(self.name, e.to_string());
+                    take(JobLine::End(Some(failed)));
+                    return;
+                }
                 Err(e) => {
                     let failed = Error::io(format!("cannot read {}", self.name), e);
                     take(JobLine::End(Some(failed)));
@@ -116,15 +124,23 @@ fn read_line(reader: &mut impl BufRead, is_first: bool) -> io::Result<Option<Lin
     }))
 }
 
-/// Skips the rest of a line of any length.
+/// Skips the rest of a line.
 fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
+    let mut skipped = 0;
     loop {
+        if skipped > MAX_SKIPPED_BYTES {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it has a line of more than 64 MiB; is it a file of jobs?",
+            ));
+        }
         let piece = reader.fill_buf()?;
         let (used, is_end) = match piece.iter().position(|&b| b == b'\n') {
             Some(at) => (at + 1, true),
             None => (piece.len(), piece.is_empty()),
         };
         reader.consume(used);
+        skipped += used;
         if is_end {
             return Ok(());
         }
@@ -185,5 +201,20 @@ mod tests {
         assert!(found[0].starts_with("1 xxx") && found[1].starts_with("2 bad: it is longer"));
         assert_eq!(found[2], "3 z");
         assert_eq!(lines(&vec![b'y'; 2 * MAX_LINE_BYTES])[1], "end false");
+    }
+
+    #[test]
+    fn a_line_without_end_ends_the_input() {
+        let mut message = String::new();
+        JobReader::new("zeros", io::repeat(0)).for_each(|line| {
+            if let JobLine::End(Some(e)) = line {
+                message = e.to_string();
+            }
+            true
+        });
+        assert!(
+            message.contains("zeros: it has a line of more than 64 MiB"),
+            "{message}"
+        );
     }
 }

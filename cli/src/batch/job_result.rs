@@ -53,6 +53,8 @@ pub struct JobResult {
     pub reason: String,
     /// The error message of a failure; else empty.
     pub message: String,
+    /// Files beside the output that could not be written, such as checkpoints; else empty.
+    pub warning: String,
     /// The path of its output.
     pub output: PathBuf,
     /// The path of its log, if it started.
@@ -88,6 +90,7 @@ impl JobResult {
             status: JobStatus::NotStarted,
             reason: String::new(),
             message: String::new(),
+            warning: String::new(),
             output: PathBuf::new(),
             log: None,
             threads: 0,
@@ -120,6 +123,7 @@ impl JobResult {
             "status": self.status.name(),
             "reason": self.reason,
             "message": self.message,
+            "warning": self.warning,
             "output": self.output.to_string_lossy(),
         });
         if let Some(log) = &self.log {
@@ -133,6 +137,14 @@ impl JobResult {
         object["resumed_from"] = json!(self.resumed_from);
         object["job"] = json!(job_text);
         object
+    }
+
+    /// Adds a file beside the output that could not be written.
+    pub(super) fn add_warning(&mut self, text: &str) {
+        if !self.warning.is_empty() {
+            self.warning += "; ";
+        }
+        self.warning += text;
     }
 
     /// Adds epochs, errors and predictions to an object. Errors that were not measured are null.

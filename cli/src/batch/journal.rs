@@ -6,16 +6,18 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use s3cmtf::format::{SizeLimit, check_derived_target, read_whole};
+use s3cmtf::printable::escape_json;
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
-use super::file_identity::canonical;
 use super::job::Job;
 use super::job_result::{JobResult, JobStatus};
 use super::json::parse;
+use crate::file_arguments::canonical;
 
 const RESULTS: &str = "results.jsonl";
 const STARTED: &str = "started.jsonl";
@@ -117,17 +119,22 @@ impl Journal {
     }
 }
 
-/// Appends a line and syncs it to disk.
+/// Appends a line and syncs it to disk. Of a line that cannot be written nothing is left, so that the file stays readable.
 fn append(file: &mut File, path: &Path, line: &Value) -> Result<()> {
-    let written = file
-        .write_all(format!("{line}\n").as_bytes())
-        .and_then(|()| file.sync_data());
-    written.map_err(|e| Error::io(format!("cannot write {}", path.display()), e))
+    let write = |file: &mut File| {
+        let before = file.metadata()?.len();
+        let written = file
+            .write_all(format!("{}\n", escape_json(&line.to_string())).as_bytes())
+            .and_then(|()| file.sync_data());
+        written.inspect_err(|_| drop(file.set_len(before)))
+    };
+    write(file).map_err(|e| Error::io(format!("cannot write {}", path.display()), e))
 }
 
 /// Opens a file of JSON lines for appending, and returns its lines. An incomplete last line is removed.
 fn open(path: &Path, lock: bool) -> Result<(File, Vec<Value>)> {
     let io_error = |e| Error::io(format!("cannot open {}", path.display()), e);
+    check_derived_target(path)?;
     let mut options = OpenOptions::new();
     let mut file = options
         .read(true)
@@ -148,8 +155,14 @@ fn open(path: &Path, lock: bool) -> Result<(File, Vec<Value>)> {
             Err(TryLockError::Error(_)) | Ok(()) => {}
         }
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(io_error)?;
+    if !file.metadata().map_err(io_error)?.is_file() {
+        let name = path.display().to_string();
+        return Err(Error::file(
+            name,
+            "is a device or a pipe; it must be an ordinary file",
+        ));
+    }
+    let mut bytes = read_whole(path, SizeLimit::Table)?;
     let complete = bytes
         .iter()
         .rposition(|&b| b == b'\n')

@@ -42,6 +42,8 @@ pub struct BatchSummary {
     pub jobs: Vec<JobResult>,
     /// Whether the batch was cancelled.
     pub interrupted: bool,
+    /// The first error of the journal, from which the next run continues.
+    pub journal_error: Option<String>,
     /// The number of threads of all jobs together.
     pub threads: usize,
     /// The memory of all jobs together, in bytes; `u64::MAX` if the system does not report it.
@@ -68,6 +70,11 @@ pub trait BatchObserver {
     fn ended(&mut self, job: &JobResult) -> Control {
         let _ = job;
         Control::Continue
+    }
+
+    /// Called when the journal cannot be written, the first time. The batch goes on.
+    fn warning(&mut self, text: &str) {
+        let _ = text;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Entry point of a batch: sets up the reader thread, the resources and the scheduler.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use s3cmtf::Monitor;
@@ -11,17 +11,20 @@ use s3cmtf::parallel::{available_threads, cpus_for_concurrent_jobs, spawn};
 
 use super::execution::SharedState;
 use super::file_cache::FileCache;
-use super::file_identity::canonical;
 use super::job_reader::JobReader;
 use super::journal::Journal;
 use super::options::{BatchObserver, BatchOptions, BatchSummary};
 use super::resources::ResourcePool;
 use super::scheduler::{BatchContext, Message, Scheduler};
+use crate::file_arguments::canonical;
+
+/// Lines that the reader may be ahead of the scheduler.
+const QUEUED_MESSAGES: usize = 64;
 
 /// Runs jobs in parallel until the input ends and all jobs have ended.
 ///
 /// The failure of a job is recorded, and the other jobs go on. Returns an error only if the batch itself cannot go on: its
-/// folder cannot be written, or the lines cannot be read (the jobs read before are run first).
+/// folder cannot be opened, or the lines cannot be read (the jobs read before are run first).
 ///
 /// A cancellation, by `monitor` or by the observer, stops the running jobs. The next run with the same folder continues
 /// the batch: it skips jobs that succeeded, and restarts the others, from their checkpoint if there is one.
@@ -46,7 +49,7 @@ pub fn run(
         files: FileCache::new(options.verify),
         stop: AtomicBool::new(false),
     };
-    let (sender, receiver) = channel();
+    let (sender, receiver) = sync_channel(QUEUED_MESSAGES);
     let lines = sender.clone();
     let reader = spawn(move || jobs.for_each(|line| lines.send(Message::Line(line)).is_ok()))?;
     let pool = ResourcePool::new(threads, memory, cpus_for_concurrent_jobs(threads));
@@ -58,24 +61,16 @@ pub fn run(
         job_threads: options.job_threads,
     };
     let mut scheduler = Scheduler::new(journal, pool);
-    let outcome = std::thread::scope(|scope| {
-        // The scope waits for the jobs. They stop early even if the scheduler fails or panics.
+    std::thread::scope(|scope| {
+        // The scope waits for the jobs. They stop early even if the scheduler panics.
         let _stop = StopOnDrop(&shared.stop);
-        scheduler.run(scope, &context, &receiver, observer, monitor)
+        scheduler.run(scope, &context, &receiver, observer, monitor);
     });
     drop(receiver);
-    if scheduler.input_ended() {
+    if scheduler.all_lines_read() {
         let _ = reader.join();
     }
-    outcome?;
-    let (jobs, interrupted) = scheduler.finish()?;
-    Ok(BatchSummary {
-        jobs,
-        interrupted,
-        threads,
-        memory,
-        seconds: started.elapsed().as_secs_f64(),
-    })
+    scheduler.finish(&context, started)
 }
 
 struct StopOnDrop<'a>(&'a AtomicBool);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -15,19 +15,26 @@ use s3cmtf::{Error, Result};
 use super::dependencies::{Dependencies, DependencyGraph};
 use super::execution::{ResolvedSettings, SharedState, execute};
 use super::failure::{JobFailure, catch_panic};
-use super::file_identity::{FileIdentity, canonical};
+use super::file_identity::FileIdentity;
 use super::job::{Job, Task};
 use super::job_parsing::{JobParseError, default_id, parse_job};
 use super::job_reader::JobLine;
 use super::job_result::{JobResult, JobStatus};
 use super::journal::Journal;
 use super::memory_estimate::estimate_bytes;
-use super::options::BatchObserver;
+use super::options::{BatchObserver, BatchSummary};
 use super::resources::{Allocation, ResourcePool};
 use super::waiting_jobs::WaitingJobs;
+use crate::file_arguments::canonical;
 
 /// The longest time between two checks for cancellation.
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The largest number of jobs of a batch, all of which are kept until its end.
+const MAX_JOBS: usize = 1_000_000;
+
+/// So many invalid lines in succession end the input: it is no list of jobs, and may never end.
+const MAX_INVALID_LINES: usize = 1000;
 
 /// A message to the scheduler.
 pub(super) enum Message {
@@ -42,7 +49,7 @@ pub(super) enum Message {
 pub(super) struct BatchContext<'a> {
     pub shared: &'a SharedState,
     /// For the jobs, to report their end.
-    pub sender: Sender<Message>,
+    pub sender: SyncSender<Message>,
     /// The number of threads of all jobs together.
     pub threads: usize,
     /// The memory of all jobs together, in bytes.
@@ -93,8 +100,14 @@ pub(super) struct Scheduler {
     reader_counts: HashMap<PathBuf, usize>,
     pool: ResourcePool,
     journal: Journal,
+    /// Whether no further job comes.
     input_ended: bool,
     input_error: Option<Error>,
+    all_lines_read: bool,
+    /// The number of invalid lines since the last valid one.
+    invalid_lines: usize,
+    /// The first error of the journal.
+    journal_error: Option<String>,
     interrupted: bool,
 }
 
@@ -111,17 +124,24 @@ impl Scheduler {
             journal,
             input_ended: false,
             input_error: None,
+            all_lines_read: false,
+            invalid_lines: 0,
+            journal_error: None,
             interrupted: false,
         }
     }
 
-    /// Whether all lines have been read.
-    pub(super) fn input_ended(&self) -> bool {
-        self.input_ended
+    /// Whether all lines have been read, so that the thread that reads them ends.
+    pub(super) fn all_lines_read(&self) -> bool {
+        self.all_lines_read
     }
 
-    /// Returns the results of all jobs and whether the batch was cancelled, or the error of the input.
-    pub(super) fn finish(mut self) -> Result<(Vec<JobResult>, bool)> {
+    /// Returns the summary of the batch, or the error of the input.
+    pub(super) fn finish(
+        mut self,
+        context: &BatchContext<'_>,
+        started: Instant,
+    ) -> Result<BatchSummary> {
         // A cancellation may close the input, which is then no error.
         if let Some(error) = self.input_error.take().filter(|_| !self.interrupted) {
             return Err(error);
@@ -129,8 +149,14 @@ impl Scheduler {
         for index in self.waiting.jobs() {
             self.jobs[index].result.reason = "cancelled".into();
         }
-        let results = self.jobs.into_iter().map(|j| j.result).collect();
-        Ok((results, self.interrupted))
+        Ok(BatchSummary {
+            jobs: self.jobs.into_iter().map(|j| j.result).collect(),
+            interrupted: self.interrupted,
+            journal_error: self.journal_error,
+            threads: context.threads,
+            memory: context.memory,
+            seconds: started.elapsed().as_secs_f64(),
+        })
     }
 
     /// Runs the event loop until all jobs have ended, or the batch is cancelled and no job runs.
@@ -141,19 +167,19 @@ impl Scheduler {
         receiver: &Receiver<Message>,
         observer: &mut dyn BatchObserver,
         monitor: &dyn Monitor,
-    ) -> Result<()> {
+    ) {
         loop {
             if !self.interrupted {
-                self.start_jobs(scope, context, observer)?;
+                self.start_jobs(scope, context, observer);
             }
             let is_complete = self.input_ended && self.waiting.len() == 0;
             if self.running == 0 && (is_complete || self.interrupted) {
-                return Ok(());
+                return;
             }
             match receiver.recv_timeout(CANCEL_CHECK_INTERVAL) {
-                Ok(Message::Line(line)) => self.add_line(line, observer)?,
+                Ok(Message::Line(line)) => self.add_line(line, observer),
                 Ok(Message::Ended { index, result }) => {
-                    self.job_ended(index, *result, context, observer)?;
+                    self.job_ended(index, *result, context, observer);
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
@@ -168,13 +194,22 @@ impl Scheduler {
         }
     }
 
+    /// Records that no further job comes. The first error counts.
+    fn end_input(&mut self, error: Option<Error>) {
+        self.input_ended = true;
+        self.input_error = self.input_error.take().or(error);
+    }
+
     /// Parses a line and queues its job, or records why it is not run.
-    fn add_line(&mut self, line: JobLine, observer: &mut dyn BatchObserver) -> Result<()> {
+    fn add_line(&mut self, line: JobLine, observer: &mut dyn BatchObserver) {
         let (number, text, parsed) = match line {
             JobLine::End(error) => {
-                (self.input_ended, self.input_error) = (true, error);
-                return Ok(());
+                self.all_lines_read = true;
+                self.end_input(error);
+                return;
             }
+            // The input was no list of jobs.
+            _ if self.input_ended => return,
             JobLine::Unreadable { number, message } => {
                 let error = JobParseError::new(number, message);
                 (number, String::new(), Err(error))
@@ -184,6 +219,25 @@ impl Scheduler {
                 (number, text, parsed)
             }
         };
+        self.invalid_lines = match &parsed {
+            Ok(_) => 0,
+            Err(_) => self.invalid_lines + 1,
+        };
+        let limit_error = if self.jobs.len() == MAX_JOBS {
+            Some(format!(
+                "a batch has at most {MAX_JOBS} jobs; run the rest in another batch"
+            ))
+        } else if self.invalid_lines > MAX_INVALID_LINES {
+            Some(format!(
+                "the {MAX_INVALID_LINES} lines before it are no jobs either; is the input a list of jobs?"
+            ))
+        } else {
+            None
+        };
+        if let Some(message) = limit_error {
+            self.end_input(Some(Error::argument(format!("line {number}: {message}"))));
+            return;
+        }
         let index = self.jobs.len();
         let given_id = match &parsed {
             Ok(job) => job.id.clone(),
@@ -226,13 +280,12 @@ impl Scheduler {
                 }
                 scheduled.has_ended = true;
                 self.jobs.push(scheduled);
-                self.record_result(index, &text, observer)
+                self.record_result(index, &text, observer);
             }
             Ok(Some(result)) => {
                 (scheduled.result, scheduled.has_ended) = (result, true);
                 self.jobs.push(scheduled);
                 self.notify_ended(index, observer);
-                Ok(())
             }
             Ok(None) => {
                 for file in &scheduled.inputs {
@@ -241,7 +294,6 @@ impl Scheduler {
                 let has_ended = |job: usize| self.jobs[job].has_ended;
                 self.waiting.add(index, &scheduled.dependencies, has_ended);
                 self.jobs.push(scheduled);
-                Ok(())
             }
         }
     }
@@ -289,7 +341,7 @@ impl Scheduler {
         scope: &'scope Scope<'scope, 'env>,
         context: &'env BatchContext<'env>,
         observer: &mut dyn BatchObserver,
-    ) -> Result<()> {
+    ) {
         while let Some(index) = self.waiting.first_ready()
             && !self.interrupted
         {
@@ -297,18 +349,17 @@ impl Scheduler {
             if let Err(failure) = resolved.and_then(|()| self.resolve_settings(index, context)) {
                 self.waiting.remove(index);
                 failure.record(&mut self.jobs[index].result);
-                self.finish_job(index, observer)?;
+                self.finish_job(index, observer);
                 continue;
             }
             let result = &self.jobs[index].result;
             // No later job overtakes this one, or it might wait for ever.
             let Some(allocation) = self.pool.allocate(result.threads, result.memory) else {
-                return Ok(());
+                return;
             };
             self.waiting.remove(index);
-            self.start_job(index, allocation, scope, context, observer)?;
+            self.start_job(index, allocation, scope, context, observer);
         }
-        Ok(())
     }
 
     /// Returns a failure if a job that writes an input of this one failed.
@@ -399,11 +450,11 @@ impl Scheduler {
         scope: &'scope Scope<'scope, 'env>,
         context: &'env BatchContext<'env>,
         observer: &mut dyn BatchObserver,
-    ) -> Result<()> {
+    ) {
         let scheduled = &mut self.jobs[index];
         let (Some(job), Some(mut settings)) = (scheduled.job.clone(), scheduled.settings.take())
         else {
-            return Ok(());
+            return;
         };
         scheduled.result.cores = allocation.cpus.clone();
         scheduled.result.log = Some(self.journal.log_path(&job.id));
@@ -414,8 +465,9 @@ impl Scheduler {
         scheduled.allocation = allocation;
         let checkpoint = job.checkpoint().and_then(FileIdentity::of);
         let checkpoint = checkpoint.map(|identity| identity.fingerprint());
-        self.journal.record_start(&job, checkpoint.as_deref())?;
         let mut result = scheduled.result.clone();
+        let recorded = self.journal.record_start(&job, checkpoint.as_deref());
+        self.keep_journal_error(recorded, observer);
         observer.started(&result);
         let sender = context.sender.clone();
         let shared = context.shared;
@@ -438,10 +490,9 @@ impl Scheduler {
                 let scheduled = &mut self.jobs[index];
                 JobFailure::from(error).record(&mut scheduled.result);
                 self.pool.release(std::mem::take(&mut scheduled.allocation));
-                self.finish_job(index, observer)?;
+                self.finish_job(index, observer);
             }
         }
-        Ok(())
     }
 
     /// Takes the result of a job that ran.
@@ -451,20 +502,19 @@ impl Scheduler {
         result: JobResult,
         context: &BatchContext<'_>,
         observer: &mut dyn BatchObserver,
-    ) -> Result<()> {
+    ) {
         self.running -= 1;
         let scheduled = &mut self.jobs[index];
         scheduled.result = result;
         self.pool.release(std::mem::take(&mut scheduled.allocation));
-        self.finish_job(index, observer)?;
+        self.finish_job(index, observer);
         let readers = &self.reader_counts;
         let files = &context.shared.files;
         files.close_unused(|path| readers.contains_key(path));
-        Ok(())
     }
 
     /// Records the end of a job that waited or ran.
-    fn finish_job(&mut self, index: usize, observer: &mut dyn BatchObserver) -> Result<()> {
+    fn finish_job(&mut self, index: usize, observer: &mut dyn BatchObserver) {
         let scheduled = &mut self.jobs[index];
         scheduled.has_ended = true;
         let is_failed = scheduled.result.status == JobStatus::Failed;
@@ -478,19 +528,24 @@ impl Scheduler {
             }
         }
         let text = scheduled.job.as_ref().map(|j| j.text.clone());
-        self.record_result(index, &text.unwrap_or_default(), observer)
+        self.record_result(index, &text.unwrap_or_default(), observer);
     }
 
     /// Writes the result of a job to the journal and notifies the observer.
-    fn record_result(
-        &mut self,
-        index: usize,
-        text: &str,
-        observer: &mut dyn BatchObserver,
-    ) -> Result<()> {
-        self.journal.record_result(&self.jobs[index].result, text)?;
+    fn record_result(&mut self, index: usize, text: &str, observer: &mut dyn BatchObserver) {
+        let recorded = self.journal.record_result(&self.jobs[index].result, text);
+        self.keep_journal_error(recorded, observer);
         self.notify_ended(index, observer);
-        Ok(())
+    }
+
+    /// Warns of the first error of the journal. The jobs go on: their outputs do not depend on it.
+    fn keep_journal_error(&mut self, recorded: Result<()>, observer: &mut dyn BatchObserver) {
+        if let (Err(error), None) = (recorded, &self.journal_error) {
+            observer.warning(&format!(
+                "{error}; the batch goes on, and the next run will not know all that was done"
+            ));
+            self.journal_error = Some(error.to_string());
+        }
     }
 
     fn notify_ended(&mut self, index: usize, observer: &mut dyn BatchObserver) {

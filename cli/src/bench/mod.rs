@@ -38,9 +38,7 @@ const SAMPLE_FLOPS: f64 = 2e9;
 /// Measures all variants and prints the results.
 pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let mut variants = variants(a)?;
-    let inputs = a.tensor.iter().chain(&a.test);
-    let trace_file = a.trace.as_ref().map(|path| TraceFile::new(path, inputs));
-    let trace_file = trace_file.transpose()?;
+    let trace_file = a.trace.as_deref().map(TraceFile::new);
     let data = BenchData::open(a, progress)?;
     let tensor = data.train.view();
     let problem = Problem::builder(tensor.clone()).build(progress)?;

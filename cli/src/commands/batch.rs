@@ -1,5 +1,6 @@
 //! `s3cmtf batch`
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,6 +10,7 @@ use s3cmtf_cli::batch::{
     BatchObserver, BatchOptions, BatchSummary, JobReader, JobResult, JobStatus, parse_bytes,
     run as run_jobs,
 };
+use s3cmtf_cli::file_arguments::batch_folder;
 use serde_json::{Value, json};
 
 use crate::fit_observer::{ConsoleObserver, json_number};
@@ -31,7 +33,8 @@ use crate::progress::Progress;
     s3cmtf batch jobs.jsonl\n  \
     s3cmtf batch jobs.jsonl --threads 4 --job-threads 2 --memory 16G\n  \
     cat jobs.jsonl | s3cmtf batch - -o results\n\n\
-    Exit codes: 0 all jobs are done, 1 the batch was aborted by an error, 2 a job failed or bad usage, 130 interrupted."
+    Exit codes: 0 all jobs are done, 1 the system failed, 2 a job failed or bad usage, 130 interrupted.\n\
+    An interrupted job leaves its checkpoint, if it has one, and no output."
 )]
 pub(crate) struct Arguments {
     /// File of jobs, or - for standard input
@@ -59,15 +62,12 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let piped = a.jobs == Path::new("-");
-    let folder = match &a.output {
-        Some(folder) => folder.clone(),
-        None if piped => {
-            return Err(Error::Argument(
-                "jobs from standard input need a folder for their results; name one with -o".into(),
-            ));
-        }
-        None => a.jobs.with_extension("batch"),
-    };
+    let folder = a.output.clone().or_else(|| batch_folder(&a.jobs));
+    let folder = folder.ok_or_else(|| {
+        Error::argument(
+            "jobs from standard input need a folder for their results; name one with -o",
+        )
+    })?;
     let memory = match a.memory.as_deref().map(|text| (text, parse_bytes(text))) {
         None => 0,
         Some((_, Some(bytes))) if bytes > 0 => bytes,
@@ -91,21 +91,31 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     };
     let mut observer = ConsoleObserver::new(progress, out);
     let summary = run_jobs(jobs, &options, &mut observer, progress)?;
-    if let Some(e) = observer.output_error.take() {
-        return Err(e);
-    }
     report(&summary, &options.folder, out);
+    out.flush()?;
     if summary.interrupted {
-        out.flush()?;
         return Err(Error::Cancelled);
     }
-    Ok(match summary.count(JobStatus::Failed) {
-        0 => Outcome::Success,
-        _ => Outcome::InvalidInput,
-    })
+    if summary.count(JobStatus::Failed) > 0 {
+        return Ok(Outcome::InvalidInput);
+    }
+    let warnings = summary.jobs.iter().map(|job| &job.warning);
+    let warnings = warnings.filter(|warning| !warning.is_empty());
+    let unwritten = summary.journal_error.iter().chain(warnings).next();
+    match unwritten {
+        None => Ok(Outcome::Success),
+        Some(first) => Err(Error::io(
+            "the jobs are done, but not all files beside their outputs",
+            io::Error::other(first.clone()),
+        )),
+    }
 }
 
 impl BatchObserver for ConsoleObserver<'_> {
+    fn warning(&mut self, text: &str) {
+        self.warn(text);
+    }
+
     fn started(&mut self, job: &JobResult) {
         self.out.object(&json!({
             "started": job.id,
@@ -118,11 +128,11 @@ impl BatchObserver for ConsoleObserver<'_> {
     }
 
     fn ended(&mut self, job: &JobResult) -> Control {
-        let message = if job.message.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", job.message)
+        let shown = |text: &String| match text.is_empty() {
+            true => String::new(),
+            false => format!(": {text}"),
         };
+        let message = shown(&job.message) + &shown(&job.warning);
         self.out.line(format!(
             "{}: {}{}{message}",
             job.id,
@@ -174,6 +184,7 @@ fn job_json(job: &JobResult) -> Value {
         "status": job.status.name(),
         "reason": job.reason,
         "message": job.message,
+        "warning": job.warning,
         "output": path(&job.output),
         "log": job.log.as_deref().map(path),
         "threads": job.threads,
@@ -260,6 +271,11 @@ fn report(summary: &BatchSummary, folder: &Path, out: &mut Output) {
         format_count(summary.threads as u64, "thread", "threads"),
         summary.seconds
     ));
+    if summary.interrupted {
+        out.line(
+            "What is done is kept; the same command continues, with checkpoints where jobs have them.",
+        );
+    }
     out.object(&json!({"summary": {
         "jobs": summary.jobs.len(),
         "done": summary.count(JobStatus::Done),

@@ -60,7 +60,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             "last" => DuplicatePolicy::Last,
             _ => DuplicatePolicy::Mean,
         };
-        // Print the report even if the copy cannot be written.
+        // Prints the report even if the copy cannot be written.
         out.flush()?;
         let fixed = format::repair(&file, path, keep, progress)?;
         out.line(format!(

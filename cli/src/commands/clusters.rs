@@ -1,6 +1,6 @@
 //! `s3cmtf clusters`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use s3cmtf::Result;
@@ -8,16 +8,16 @@ use s3cmtf::discover::{
     Cluster, ClusterOptions, ClusterSpace, Clusters, GapCurve, Label, RowNames, cluster_rows,
     compare_clusterings,
 };
-use s3cmtf::format::{CooFile, Names, OpenMode, TextOptions};
+use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 use serde_json::{Value, json};
 
 use crate::input::mode_from_one;
-use crate::input::{VerifyArguments, open_with};
+use crate::input::{InputFormat, MatchedFile, VerifyArguments};
 use crate::option_arguments::ADVANCED;
 use crate::outcome::Outcome;
 use crate::output::{
-    Output, format_count, format_integer, format_number, format_p_value, printable,
+    Output, format_count, format_integer, format_number, format_p_value, print_warning, printable,
 };
 use crate::progress::Progress;
 use crate::row_lists::{csv_label_columns, csv_labels};
@@ -114,23 +114,25 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let other = a.against.as_ref();
     let other = other.map(|file| model::load(file, OpenMode::Mapped));
     let other = other.transpose()?;
-    let model_files = [&a.model].into_iter().chain(&a.against);
-    let model_files: Vec<&Path> = model_files.map(PathBuf::as_path).collect();
-    let names = a.names.row_names(&model, &model_files)?;
+    let mut names = a.names.row_names(&model, &a.model, &[])?;
+    if let Some(other) = &a.against {
+        names.load_of_model(other)?;
+    }
+    let mut matcher = model.row_matcher(&a.model)?;
+    if let (Some(other), Some(path)) = (&other, &a.against) {
+        let warnings = other.row_matcher(path)?.require_same_rows(&matcher)?;
+        warnings.iter().for_each(|text| print_warning(text));
+    }
+    let format = InputFormat::of(&a.matrix, a.verify)?;
     let files = a
         .matrix
         .iter()
-        .map(|file| open_with(file, &TextOptions::default(), a.verify, progress))
-        .collect::<Result<Vec<CooFile>>>()?;
-    let widths = files.iter().map(|f| f.header().dims.get(1).copied());
+        .map(|file| format.open_coupled(file, &mut matcher, mode, None, progress))
+        .collect::<Result<Vec<MatchedFile>>>()?;
+    let widths = files.iter().map(|f| f.file.header().dims.get(1).copied());
     let mut columns = column_names(&a.matrix_names, &widths.collect::<Vec<_>>())?;
-    for (m, file) in a.matrix.iter().enumerate() {
-        names.check_matrix(mode, file)?;
-        if columns.of_mode(m).is_none()
-            && let Some(beside) = Names::load_beside(file, 1)?
-        {
-            columns.set(m, beside)?;
-        }
+    for (m, matched) in files.iter().enumerate() {
+        matched.set_column_names(&mut columns, m)?;
     }
     let options = ClusterOptions {
         k: a.k,
@@ -149,7 +151,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         threads: a.threads,
         ..ClusterOptions::new(mode)
     };
-    let views: Vec<_> = files.iter().map(CooFile::view).collect();
+    let views: Vec<_> = files.iter().map(MatchedFile::view).collect();
     let (found, other) = match (&other, &a.against) {
         (Some(other), Some(file)) => {
             let (found, other) = compare_clusterings(&model, other, &options, &views, progress)?;

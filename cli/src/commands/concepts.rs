@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
-    let names = a.names.row_names(&model, &[a.model.as_path()])?;
+    let names = a.names.row_names(&model, &a.model, &[])?;
     let columns = column_names_of_model(&a.matrix_names, &model, &a.model, 0)?;
     let mut given = Vec::new();
     for spec in &a.rows {

@@ -21,11 +21,13 @@ use crate::progress::Progress;
 /// their names are written beside the output.
 #[derive(Args)]
 #[command(after_help = "\
+Values: the default of --value is the only column that --columns leaves; else the one called rating, value, stars, score \
+or count; else the only one with a number on the first line of data. Without a header it is the last column.
 Times: --time COLUMN:UNIT[:FORMAT]. UNIT is year, quarter, month, week, day, hour, weekday or hour-of-week (UTC). The \
 column has seconds or milliseconds since 1970, or ISO 8601 dates; the first field decides, unless FORMAT is s, ms or \
 iso. Bins are consecutive and named: 1996-04, 1996-W17, Mon 13:00.
 Numbers: --bin COLUMN:RULE. RULE is quantiles=N (about equally many lines per bin; equal numbers share a bin), width=W \
-([0, W), [W, 2W), ...) or log=B ([1, B), [B, B^2), ...). The range is the name.
+([0, W), [W, 2W), ...) or log=B ([1, B), [B, B^2), ...). The name of a bin is its range.
 Attribute tables: with --rows-of the first of --columns is the key, the id of a row in the text of the tensor. Each \
 category of the other columns becomes a column of the matrix, with the value 1 where a row has it. Keys that the tensor \
 does not have are skipped and counted.

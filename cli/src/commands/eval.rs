@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use s3cmtf::discover::{RankBy, RankingOptions, RankingReport, evaluate_ranking};
-use s3cmtf::format::{CooFile, OpenMode};
+use s3cmtf::format::OpenMode;
 use s3cmtf::model::{self, Model};
 use s3cmtf::predict::{
     DistributionEvaluation, DistributionScores, evaluate, evaluate_distributions,
@@ -12,11 +12,12 @@ use s3cmtf::predict::{
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
-use crate::input::{InputFormat, TextArguments, VerifyArguments, any_text, mode_from_one};
+use crate::input::{
+    InputFormat, MatchedFile, TextArguments, VerifyArguments, any_text, mode_from_one,
+};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_error, format_integer};
 use crate::progress::Progress;
-use crate::row_names::check_names_match_model;
 
 /// Measure the errors of a model on a file: RMSE and MAE, clipped and unclipped
 ///
@@ -95,16 +96,15 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         any_text: any_text([&a.file].into_iter().chain(&a.exclude))?,
         verify: a.verify,
     };
-    let file = format.open(&a.file, progress)?;
+    let mut matcher = model.row_matcher(&a.model)?;
+    let file = format.open_entries(&a.file, &mut matcher, progress)?;
     model.check_order(&file.view())?;
-    let files = [&a.file].into_iter().chain(&a.exclude);
-    check_names_match_model(&a.model, model.order(), files, &a.text)?;
     let ranking = match (a.mode, &a.exclude) {
         (Some(mode), Some(train)) => Some(evaluate_ranking_of(
             a,
             &model,
             mode_from_one(mode)?,
-            &format.open(train, progress)?,
+            &format.open_entries(train, &mut matcher, progress)?,
             &file,
             progress,
         )?),
@@ -114,12 +114,12 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     if e.count == 0 {
         return Err(Error::Argument(format!(
             "{}: has no entries to measure errors on",
-            file.name()
+            file.file.name()
         )));
     }
     out.line(format!(
         "{}: {}",
-        file.name(),
+        file.file.name(),
         format_count(e.count, "entry", "entries")
     ));
     let range = model.range();
@@ -141,7 +141,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         ));
     }
     let mut object = json!({
-        "file": file.name(),
+        "file": file.file.name(),
         "count": e.count,
         "rmse": e.unclipped.rmse,
         "mae": e.unclipped.mae,
@@ -232,8 +232,8 @@ fn evaluate_ranking_of(
     a: &Arguments,
     model: &Model,
     mode: usize,
-    train: &CooFile,
-    test: &CooFile,
+    train: &MatchedFile,
+    test: &MatchedFile,
     progress: &Progress,
 ) -> Result<(RankingOptions, RankingReport)> {
     let options = RankingOptions {
@@ -248,7 +248,7 @@ fn evaluate_ranking_of(
     if report.users == 0 {
         return Err(Error::Argument(format!(
             "{}: no row of mode {} has a relevant entry outside the --exclude file; lower --relevant, or give test entries",
-            test.name(),
+            test.file.name(),
             options.user_mode + 1
         )));
     }

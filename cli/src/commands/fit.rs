@@ -1,13 +1,14 @@
 //! `s3cmtf fit`
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{ArgMatches, Args, Command};
-use s3cmtf::format::{CooFile, Names, OpenMode};
+use s3cmtf::format::OpenMode;
 use s3cmtf::model::{self, Model};
 use s3cmtf::options::{Algorithm, OPTION_TABLE, OptionKind, Options};
-use s3cmtf::solver::{FitInput, FitSummary, fit};
+use s3cmtf::solver::{FitInput, FitSummary, StopReason, fit};
 use s3cmtf::trace::{self, SpanKind};
 use s3cmtf::{Error, Monitor, Result, ValueRange};
 use serde_json::json;
@@ -15,13 +16,13 @@ use serde_json::json;
 use crate::epoch_table::{Columns, EpochTable};
 use crate::fit_data::FitData;
 use crate::fit_observer::{ConsoleObserver, json_number};
-use crate::input::{TextArguments, VerifyArguments, same_file};
+use crate::input::{MatchedFile, TextArguments, VerifyArguments};
 use crate::option_arguments::{
-    ADVANCED, COUPLING_HELP, advanced_data_arguments, apply_config, apply_flag, data_arguments,
-    path_argument, settings_arguments, single_value, table_arguments,
+    ADVANCED, COUPLING_HELP, RESUME_HELP, advanced_data_arguments, apply_config, apply_flag,
+    data_arguments, path_argument, settings_arguments, single_value, table_arguments,
 };
 use crate::outcome::Outcome;
-use crate::output::{Output, format_count, format_rmse, warn_renamed};
+use crate::output::{Failures, Output, format_count, format_rmse, print_note, warn_renamed};
 use crate::peak_memory::peak_memory_bytes;
 use crate::progress::Progress;
 use crate::trace_file::{TRACE_HELP, TraceFile};
@@ -62,9 +63,7 @@ pub(super) fn command(command: Command) -> Command {
             )
             .help_heading(ADVANCED),
         )
-        .arg(
-            path_argument("resume", "FILE", "Continue from this checkpoint").help_heading(ADVANCED),
-        )
+        .arg(path_argument("resume", "FILE", RESUME_HELP).help_heading(ADVANCED))
         .arg(path_argument("trace", "FILE", TRACE_HELP).help_heading(ADVANCED));
     let command = table_arguments(advanced_data_arguments(command), true, single_value);
     TextArguments::augment_args(VerifyArguments::augment_args(command))
@@ -104,9 +103,7 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     let Some(path) = a.get_one::<PathBuf>("trace") else {
         return fit_and_save(a, None, progress, out);
     };
-    let outputs = ["output", "checkpoint", "resume"];
-    let outputs = outputs.iter().filter_map(|name| a.get_one::<PathBuf>(name));
-    let file = TraceFile::new(path, outputs)?;
+    let file = TraceFile::new(path);
     let traced = || fit_and_save(a, Some(&file), progress, out);
     file.trace.record("s3cmtf fit", traced)
 }
@@ -135,27 +132,20 @@ fn fit_and_save(
         }
         options.valid_fraction = fraction;
     }
-    model::check_target(target)?;
     let other_files: Vec<&PathBuf> = ["test", "valid"].into_iter().filter_map(given).collect();
     let data = FitData::open(a, &other_files, progress)?;
     let open = |path: &PathBuf| data.open_entries(path, progress);
     let test = given("test").map(open).transpose()?;
     let valid = given("valid").map(open).transpose()?;
+    if let (Some(init), Some(path)) = (&init, given("init")) {
+        data.check_names_of_model(init, path)?;
+    }
     let problem = data.build_problem(&options, progress)?;
     let checkpoint = given("checkpoint").or(given("resume"));
-    let other_inputs = [given("test"), given("valid"), given("init")];
-    let outputs = [Some(target), checkpoint, given("trace")];
-    data.check_outputs(a, &other_inputs, &outputs)?;
     drop(reading);
-    if checkpoint.is_some_and(|c| c == target || same_file(c, target)) {
-        return Err(Error::Argument(format!(
-            "{} cannot be both the checkpoint and the model; use two files",
-            target.display()
-        )));
-    }
     let input = FitInput {
-        test: test.as_ref().map(CooFile::view),
-        valid: valid.as_ref().map(CooFile::view),
+        test: test.as_ref().map(MatchedFile::view),
+        valid: valid.as_ref().map(MatchedFile::view),
         init: init.as_ref(),
         checkpoint: checkpoint.cloned(),
         resume: given("resume").cloned(),
@@ -175,37 +165,57 @@ fn fit_and_save(
     };
     let (model, summary) = fit(&problem, &options, &input, &mut observer, progress)?;
     observer.finish_table();
-    let output_error = observer.output_error.take();
     progress.clear();
-    // The model is saved even if the fit was cancelled or its output could not be written.
-    let saving = trace::span(SpanKind::Saving);
-    model::save(&model, target)?;
-    if let Some(tensor) = given("tensor") {
-        warn_renamed(&Names::copy_to_model(tensor, target, model.order())?);
-    }
-    for (m, (spec, _)) in data.matrices.iter().enumerate() {
-        if !spec.kind.is_graph() {
-            let names = Names::load_beside(&spec.file, 1)?;
-            warn_renamed(&Names::save_columns(names.as_ref(), target, m)?);
-        }
-    }
-    drop(saving);
-    if let Some(e) = output_error {
-        return Err(e);
+    let mut failures = Failures::default();
+    // A model without epochs must not replace one that may have some.
+    let is_kept = summary.is_without_epochs() && target.exists();
+    let saving = || save(&model, &data, target);
+    let is_lost = !is_kept && failures.keep(saving()).is_none();
+    let has_checkpoint = summary.epochs > 0 && !summary.lacks_last_checkpoint;
+    if let Some(file) = checkpoint.filter(|_| is_lost && has_checkpoint) {
+        let file = file.display();
+        print_note(&format!(
+            "{file} has the fit: `--resume {file}` continues it"
+        ));
     }
     if let Some(file) = trace_file {
-        file.write(out)?;
+        failures.keep(file.write(out));
     }
-    report(&model, &summary, target, out);
+    if !is_lost {
+        report(&model, &summary, target, is_kept, out);
+    }
+    if is_kept && summary.reason == StopReason::TimeLimit {
+        failures.keep(Err::<(), _>(Error::Argument(format!(
+            "time_limit = {}: the time was up before the first epoch; increase the limit, or lower the rank, which decides how \
+             long the preparations take",
+            options.time_limit
+        ))));
+    }
+    if let Some(file) = checkpoint.filter(|_| summary.lacks_last_checkpoint) {
+        let count = format_count(summary.failed_checkpoints, "checkpoint", "checkpoints");
+        let cause = io::Error::other(format!("{count} failed, the last among them"));
+        let action = format!("cannot write {}", file.display());
+        failures.keep(Err::<(), _>(Error::io(action, cause)));
+    }
+    out.flush()?;
+    failures.first()?;
     if progress.cancelled() {
-        out.flush()?;
         return Err(Error::Cancelled);
     }
     Ok(Outcome::Success)
 }
 
-/// Prints the summary of the fit.
-fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
+/// Saves the model with the names of its rows and columns.
+fn save(model: &Model, data: &FitData, target: &Path) -> Result<()> {
+    let _span = trace::span(SpanKind::Saving);
+    let names = data.names()?.stage(target)?;
+    model::save(model, target)?;
+    warn_renamed(&names.commit()?);
+    Ok(())
+}
+
+/// Prints the summary of the fit. `is_kept`: the file at the target is an earlier one.
+fn report(model: &Model, s: &FitSummary, target: &Path, is_kept: bool, out: &mut Output) {
     let optional_rmse = |name: &str, x: f64| {
         if x.is_nan() {
             String::new()
@@ -214,7 +224,7 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         }
     };
     out.line(format!(
-        "{}: stopped ({}) after {}, model of epoch {}{}{}{}{}; {:.2} s updating, {:.2} s measuring, {}",
+        "{}: stopped ({}) after {}, model of epoch {}{}{}{}{}{}; {:.2} s updating, {:.2} s measuring, {}",
         target.display(),
         s.reason.name(),
         format_count(s.epochs, "epoch", "epochs"),
@@ -223,10 +233,24 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         optional_rmse("validation", s.valid_rmse),
         optional_rmse("test", s.test_rmse),
         clipping(model, s.clipped),
+        match s.failed_checkpoints {
+            0 => String::new(),
+            n => format!(", {} not written", format_count(n, "checkpoint", "checkpoints")),
+        },
         s.update_seconds,
         s.eval_seconds,
         format_count(s.threads as u64, "thread", "threads")
     ));
+    if s.is_without_epochs() {
+        let file = target.display();
+        let what = match is_kept {
+            true => "is kept as it was",
+            false => "is the model of epoch 0",
+        };
+        out.line(format!(
+            "{file} {what}: the fit was stopped before the end of its first epoch"
+        ));
+    }
     let (o, outcome) = (model.options(), model.record().outcome.as_ref());
     out.object(&json!({"summary": {
         "train_rmse": json_number(s.train_rmse),
@@ -248,8 +272,9 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         "init_seconds": s.init_seconds,
         "update_seconds": s.update_seconds,
         "eval_seconds": s.eval_seconds,
+        "failed_checkpoints": s.failed_checkpoints,
         "peak_memory_bytes": peak_memory_bytes("self"),
-        "output": target.display().to_string(),
+        "output": (!is_kept).then(|| target.display().to_string()),
     }}));
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use s3cmtf::format::{CooFile, Names, OpenMode};
+use s3cmtf::format::OpenMode;
 use s3cmtf::model::{self, Model};
 use s3cmtf::predict::evaluate;
 use s3cmtf::solver::{FoldIn, FoldMatrix, fold_in};
@@ -13,11 +13,10 @@ use serde_json::json;
 use crate::coupling_spec::CouplingSpec;
 use crate::fit_data::matrix_text_options;
 use crate::input::mode_from_one;
-use crate::input::{InputFormat, TextArguments, VerifyArguments, any_text, same_file};
+use crate::input::{InputFormat, MatchedFile, TextArguments, VerifyArguments, any_text};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, warn_renamed};
 use crate::progress::Progress;
-use crate::row_names::check_names_match_model;
 
 /// Add new rows to a model without fitting it again
 ///
@@ -124,15 +123,17 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             model.order()
         )));
     }
-    model::check_target(&a.output)?;
     let entry_format = InputFormat {
         options: a.text.options()?,
         any_text: any_text(&a.tensor)?,
         verify: a.verify,
     };
-    check_names_match_model(&a.model, model.order(), &a.tensor, &a.text)?;
-    let open = |path: &PathBuf| entry_format.open(path, progress);
-    let tensor = a.tensor.as_ref().map(open).transpose()?;
+    let mut matcher = model.row_matcher(&a.model)?;
+    matcher.take_new_rows(mode);
+    let tensor = match &a.tensor {
+        Some(path) => Some(entry_format.open_entries(path, &mut matcher, progress)?),
+        None => None,
+    };
     let mut given: Vec<(usize, CouplingSpec)> = Vec::new();
     for (position, spec) in a.matrix.iter().enumerate() {
         given.push(parse_matrix(spec, position, mode, &model)?);
@@ -146,25 +147,16 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         any_text: any_text_matrix,
         verify: a.verify,
     };
-    let mut matrices: Vec<(usize, Option<f64>, CooFile)> = Vec::new();
+    let mut matrices: Vec<(usize, Option<f64>, MatchedFile)> = Vec::new();
     for (number, spec) in &given {
-        matrices.push((
-            *number,
-            spec.weight,
-            matrix_format.open(&spec.file, progress)?,
-        ));
-    }
-    let inputs = given.iter().map(|(_, spec)| &spec.file);
-    let mut inputs = inputs.chain(&a.tensor).chain([&a.model]);
-    if inputs.any(|input| same_file(input, &a.output)) {
-        return Err(Error::Argument(format!(
-            "{} is read by this command and would be overwritten; write to another file",
-            a.output.display()
-        )));
+        let columns = matcher.columns_of(*number);
+        let file =
+            matrix_format.open_coupled(&spec.file, &mut matcher, mode, Some(columns), progress)?;
+        matrices.push((*number, spec.weight, file));
     }
     let input = FoldIn {
         mode,
-        tensor: tensor.as_ref().map(CooFile::view),
+        tensor: tensor.as_ref().map(MatchedFile::view),
         matrices: matrices
             .iter()
             .map(|(number, weight, file)| FoldMatrix {
@@ -187,12 +179,12 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         )?),
         _ => None,
     };
+    // Unknown rows of other modes and columns are not in the model.
+    let mut names = model.row_names(&a.model)?;
+    names.modes[mode] = matcher.names().swap_remove(mode);
+    let names = names.stage(&a.output)?;
     model::save(&folded, &a.output)?;
-    warn_renamed(&Names::copy_to_model(&a.model, &a.output, folded.order())?);
-    for m in 0..folded.matrices().len() {
-        let names = Names::load_columns(&a.model, m)?;
-        warn_renamed(&Names::save_columns(names.as_ref(), &a.output, m)?);
-    }
+    warn_renamed(&names.commit()?);
     let changed = match summary.replaced {
         0 => String::new(),
         n => format!(", {} replaced", format_count(n, "row", "rows")),

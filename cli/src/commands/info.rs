@@ -1,6 +1,7 @@
 //! `s3cmtf info`
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use s3cmtf::format::{
@@ -12,7 +13,7 @@ use s3cmtf::problem::MatrixKind;
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
-use crate::input::{TextArguments, VerifyArguments, names_beside, open};
+use crate::input::{TextArguments, VerifyArguments, open};
 use crate::outcome::Outcome;
 use crate::output::{
     Output, format_count, format_dims, format_integer, format_number, format_rmse,
@@ -48,8 +49,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         return Ok(Outcome::Success);
     }
     let file = open(&a.file, &a.text, a.verify, progress)?;
-    let names = names_beside(&file)?;
-    print_data(&file, &names, progress, out)?;
+    let names = file.names()?;
+    print_data(&file, names, progress, out)?;
     Ok(Outcome::Success)
 }
 
@@ -167,7 +168,7 @@ fn print_model(path: &Path, out: &mut Output) -> Result<()> {
 /// Describes a file of entries.
 fn print_data(
     file: &CooFile,
-    names: &[Option<Names>],
+    names: &[Option<Arc<Names>>],
     progress: &Progress,
     out: &mut Output,
 ) -> Result<()> {
@@ -219,7 +220,7 @@ fn print_data(
         ));
     }
     for (n, mode) in s.modes.iter().enumerate() {
-        print_mode(n, mode, names.get(n).and_then(Option::as_ref), out);
+        print_mode(n, mode, names.get(n).and_then(Option::as_deref), out);
     }
     out.object(&to_json(name, header, &s, names));
     Ok(())
@@ -274,7 +275,12 @@ fn print_mode(n: usize, mode: &ModeSummary, names: Option<&Names>, out: &mut Out
     }
 }
 
-fn to_json(name: &str, header: &Header, s: &Summary, names: &[Option<Names>]) -> serde_json::Value {
+fn to_json(
+    name: &str,
+    header: &Header,
+    s: &Summary,
+    names: &[Option<Arc<Names>>],
+) -> serde_json::Value {
     json!({
         "file": name,
         "order": s.dims.len(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Command};
 use clap_mangen::Man;
+use s3cmtf::format::{OutputFolder, write_all_atomically};
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
@@ -24,11 +25,7 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(a: &Arguments, mut command: Command, out: &mut Output) -> Result<Outcome> {
     command.build();
-    let failed = |action: String| |source| Error::Io { action, source };
-    std::fs::create_dir_all(&a.output).map_err(failed(format!(
-        "cannot create the folder {}",
-        a.output.display()
-    )))?;
+    let folder = OutputFolder::create(&a.output)?;
     let commands = command.get_subcommands().filter(|c| c.get_name() != "help");
     let mut files = Vec::new();
     for page in [&command].into_iter().chain(commands) {
@@ -37,15 +34,16 @@ pub(super) fn run(a: &Arguments, mut command: Command, out: &mut Output) -> Resu
             .get_display_name()
             .unwrap_or(page.get_name())
             .to_string();
-        let file = a.output.join(format!("{name}.1"));
-        let mut text = Vec::new();
+        let file = folder.file(format!("{name}.1"))?;
         let man =
             Man::new(page.clone().display_name(name)).source(format!("s3cmtf {}", s3cmtf::VERSION));
+        let mut text = Vec::new();
         man.render(&mut text)
-            .and_then(|()| std::fs::write(&file, &text))
-            .map_err(failed(format!("cannot write {}", file.display())))?;
-        files.push(file.display().to_string());
+            .map_err(|e| Error::io(format!("cannot make {}", file.display()), e))?;
+        files.push((file, text));
     }
+    write_all_atomically(&files)?;
+    let files: Vec<String> = files.iter().map(|f| f.0.display().to_string()).collect();
     for file in &files {
         out.line(file);
     }

@@ -4,17 +4,16 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::Args;
-use s3cmtf::format::{CooView, CooWriter, Dims, OpenMode, ValueKind, Values};
+use s3cmtf::format::{CooWriter, Dims, Names, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
 use s3cmtf::predict::{PredictOptions, predict_entries, predict_intervals};
-use s3cmtf::{Error, Result, ValueRange};
+use s3cmtf::{Result, ValueRange};
 use serde_json::json;
 
-use crate::input::{TextArguments, VerifyArguments, open, same_file};
+use crate::input::{InputFormat, MatchedFile, TextArguments, VerifyArguments, any_text};
 use crate::outcome::Outcome;
-use crate::output::{Output, format_integer};
+use crate::output::{Output, format_integer, warn_renamed};
 use crate::progress::Progress;
-use crate::row_names::check_names_match_model;
 
 /// Predict the values of the cells in a file
 ///
@@ -98,14 +97,19 @@ type Receiver<'a> = dyn FnMut(Range<usize>, &[f64]) -> Result<()> + 'a;
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let kind = value_kind(&model);
-    let file = open(&a.file, &a.text, a.verify, progress)?;
-    check_names_match_model(&a.model, model.order(), [&a.file], &a.text)?;
-    let view = file.view();
+    let format = InputFormat {
+        options: a.text.options()?,
+        any_text: any_text([&a.file])?,
+        verify: a.verify,
+    };
+    let mut matcher = model.row_matcher(&a.model)?;
+    let file = format.open_entries(&a.file, &mut matcher, progress)?;
+    let (matched, view) = (file.view(), file.file.view());
     let is_clipped = a.clips(&model);
     let predict = |receiver: &mut Receiver<'_>| {
         predict_entries(
             &model,
-            &view,
+            &matched,
             &PredictOptions {
                 clip: is_clipped,
                 threads: a.threads,
@@ -115,7 +119,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         )
     };
     if a.deviation || !a.quantiles.is_empty() {
-        return print_predictive_distribution(a, &model, &view, progress, out);
+        return print_predictive_distribution(a, &model, &file, progress, out);
     }
     let Some(path) = &a.output else {
         predict(&mut |range, values| {
@@ -138,17 +142,9 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         })?;
         return Ok(Outcome::Success);
     };
-    if [&a.file, &a.model]
-        .into_iter()
-        .any(|input| same_file(input, path))
-    {
-        return Err(Error::Argument(format!(
-            "{} is read by this command and would be overwritten; write to another file",
-            path.display()
-        )));
-    }
     let mut writer = CooWriter::create(path, view.order(), kind, None, Some(view.len() as u64))?;
     predict(&mut |range, values| writer.push_at_positions(&view, range, Values::F64(values)))?;
+    warn_renamed(&Names::save_to_data(file.file.names()?, path)?);
     let header = writer.finish(Dims::Stated(view.dims().to_vec()))?;
     out.line(format!(
         "{}: {} predictions, {}",
@@ -173,14 +169,14 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
 fn print_predictive_distribution(
     a: &Arguments,
     model: &Model,
-    view: &CooView<'_>,
+    file: &MatchedFile,
     progress: &Progress,
     out: &mut Output,
 ) -> Result<Outcome> {
-    let kind = value_kind(model);
+    let (kind, view) = (value_kind(model), file.file.view());
     predict_intervals(
         model,
-        view,
+        &file.view(),
         &a.quantiles,
         &PredictOptions {
             clip: a.clips(model),

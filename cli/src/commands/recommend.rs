@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use s3cmtf::discover::{AVERAGE_ROW, ObservedPairs, RankBy, RecommendOptions, recommend};
-use s3cmtf::format::{CooFile, OpenMode, TextOptions};
+use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 use s3cmtf::{Error, Result};
 
 use crate::input::mode_from_one;
-use crate::input::{VerifyArguments, open_with};
+use crate::input::{InputFormat, MatchedFile, VerifyArguments};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_dims, format_integer, print_warning};
 use crate::progress::Progress;
@@ -75,9 +75,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             model.order()
         )));
     }
-    let named_files = [&a.model].into_iter().chain(&a.exclude);
-    let named_files: Vec<&Path> = named_files.map(PathBuf::as_path).collect();
-    let names = a.list.row_names(&model, &named_files)?;
+    let named_files: Vec<&Path> = a.exclude.iter().map(PathBuf::as_path).collect();
+    let names = a.list.row_names(&model, &a.model, &named_files)?;
     // The modes with given rows in the order typed, each with its rows.
     let mut given: Vec<(usize, Vec<u32>)> = Vec::new();
     for spec in &a.rows {
@@ -112,11 +111,13 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         cell.fill(AVERAGE_ROW);
         (0..given.len()).for_each(|g| cell[given[g].0] = row(g, q));
     };
+    let format = InputFormat::of(&a.exclude, a.verify)?;
+    let mut matcher = model.row_matcher(&a.model)?;
     let files = a
         .exclude
         .iter()
-        .map(|file| open_with(file, &TextOptions::default(), a.verify, progress))
-        .collect::<Result<Vec<CooFile>>>()?;
+        .map(|file| format.open_entries(file, &mut matcher, progress))
+        .collect::<Result<Vec<MatchedFile>>>()?;
     let exclude_by = match (files.is_empty(), a.exclude_by, given.first()) {
         (true, ..) => None,
         (false, Some(by), _) => Some(mode_from_one(by)?),
@@ -134,10 +135,10 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         )));
     }
     let seen = exclude_by.map(|by| {
-        let views: Vec<_> = files.iter().map(CooFile::view).collect();
+        let views: Vec<_> = files.iter().map(MatchedFile::view).collect();
         views.iter().try_for_each(|view| model.check_order(view))?;
         let dims = model.dims();
-        for view in &views {
+        for view in files.iter().map(|file| file.file.view()) {
             let beyond = |&n: &usize| view.dims()[n] > dims[n];
             if (0..dims.len()).any(|n| beyond(&n)) {
                 print_warning(&format!(

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use s3cmtf::format::{CooFile, Names, OpenMode, TextOptions};
+use s3cmtf::format::{Names, OpenMode};
 use s3cmtf::model;
 use s3cmtf::{Error, Result};
 use s3cmtf_cli::report::{ReportOptions, write_report};
@@ -11,11 +11,11 @@ use serde_json::json;
 
 use crate::coupling_spec::CouplingSpec;
 use crate::input::mode_from_one;
-use crate::input::{VerifyArguments, open_with, same_file};
+use crate::input::{InputFormat, MatchedFile, VerifyArguments};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_integer, print_warning};
 use crate::progress::Progress;
-use crate::row_names::{NameArguments, column_names_of_model, files_in};
+use crate::row_names::{NameArguments, column_names_of_model};
 
 /// Write an HTML report on a model: data, convergence, core, factors, concepts, clusters, speed, settings
 ///
@@ -90,33 +90,35 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
-    model::check_target(&a.output)?;
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let against = a.against.as_ref();
     let against = against.map(|file| model::load(file, OpenMode::Mapped));
     let against = against.transpose()?;
-    let open = |file: &Path| open_with(file, &TextOptions::default(), a.verify, progress);
-    let data = a.data.as_deref().map(open).transpose()?;
-    let test = a.test.as_deref().map(open).transpose()?;
-    let mut matrices: Vec<(usize, PathBuf, CooFile)> = Vec::new();
-    for spec in &a.matrix {
-        let spec = CouplingSpec::parse(spec, "--matrix")?;
-        let file = open(&spec.file)?;
-        matrices.push((spec.mode, spec.file, file));
+    let mut matcher = model.row_matcher(&a.model)?;
+    if let (Some(against), Some(path)) = (&against, &a.against) {
+        let warnings = against.row_matcher(path)?.require_same_rows(&matcher)?;
+        warnings.iter().for_each(|text| print_warning(text));
     }
-    let inputs = [Some(&a.model), a.data.as_ref(), a.test.as_ref()];
-    let inputs = inputs.into_iter().flatten().chain(&a.against);
-    let name_files = [
-        a.names.files()?,
-        files_in(&a.matrix_names, "--matrix-names")?,
-    ];
-    let inputs = inputs.chain(matrices.iter().map(|(_, path, _)| path));
-    let inputs = inputs.chain(name_files.iter().flatten());
-    if let Some(input) = inputs.into_iter().find(|input| same_file(input, &a.output)) {
-        return Err(Error::Argument(format!(
-            "{} is read by this command and would be overwritten; write to another file",
-            input.display()
-        )));
+    let mut specs = Vec::new();
+    for spec in &a.matrix {
+        specs.push(CouplingSpec::parse(spec, "--matrix")?);
+    }
+    let files = a.data.iter().chain(&a.test);
+    let format = InputFormat::of(files.chain(specs.iter().map(|s| &s.file)), a.verify)?;
+    let mut open = |file: &PathBuf| format.open_entries(file, &mut matcher, progress);
+    let data = a.data.as_ref().map(&mut open).transpose()?;
+    let test = a.test.as_ref().map(&mut open).transpose()?;
+    let mut matrices: Vec<(usize, MatchedFile)> = Vec::new();
+    for (m, spec) in specs.iter().enumerate() {
+        let (mode, is_graph) = (spec.mode, spec.kind.is_graph());
+        let columns = if is_graph {
+            mode
+        } else {
+            matcher.columns_of(m)
+        };
+        let columns = Some(columns);
+        let file = format.open_coupled(&spec.file, &mut matcher, mode, columns, progress)?;
+        matrices.push((mode, file));
     }
     if !a.modes.is_empty() && a.modes.len() != model.order() {
         return Err(Error::Argument(format!(
@@ -132,26 +134,32 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let training_entries: u64 = model.modes()[0].counts.iter().sum();
     if let Some(data) = data
         .as_ref()
-        .filter(|d| d.header().count != training_entries)
+        .filter(|d| d.file.header().count != training_entries)
     {
-        let entries = format_count(data.header().count, "entry", "entries");
+        let entries = format_count(data.file.header().count, "entry", "entries");
         print_warning(&format!(
             "{} has {entries}, but the model was fitted to {}; the report shows both numbers",
-            data.name(),
+            data.file.name(),
             format_integer(training_entries)
         ));
     }
-    let named_files = [&a.model].into_iter().chain(&a.data);
-    let named_files = named_files.chain(&a.test).chain(&a.against);
-    let named_files: Vec<&Path> = named_files.map(PathBuf::as_path).collect();
-    let names = a.names.row_names(&model, &named_files)?;
+    let named_files = a.data.iter().chain(&a.test).map(PathBuf::as_path);
+    let named_files: Vec<&Path> = named_files.collect();
+    let mut names = a.names.row_names(&model, &a.model, &named_files)?;
+    if let Some(against) = &a.against {
+        names.load_of_model(against)?;
+    }
     let mut columns = column_names_of_model(&a.matrix_names, &model, &a.model, matrices.len())?;
-    for (m, (mode, path, _)) in matrices.iter().enumerate() {
-        names.check_matrix(*mode, path)?;
-        if columns.of_mode(m).is_none()
-            && let Some(beside) = Names::load_beside(path, 1)?
-        {
-            columns.set(m, beside)?;
+    let has_given_names = |m: usize| {
+        a.matrix_names
+            .iter()
+            .any(|spec| spec.starts_with(&format!("{}:", m + 1)))
+    };
+    for (m, (_, matched)) in matrices.iter().enumerate() {
+        // With names of the columns that only the file has, where the model has names.
+        match matcher.names_of(matcher.columns_of(m)) {
+            Some(names) if !has_given_names(m) => columns.set(m, Names::clone(names))?,
+            _ => matched.set_column_names(&mut columns, m)?,
         }
     }
     let clusters = a.clusters.iter().map(|spec| parse_clusters(spec));
@@ -159,13 +167,13 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let file_name = || a.model.file_name().unwrap_or_default().to_string_lossy();
     let options = ReportOptions {
         title: a.title.clone().unwrap_or_else(|| file_name().into_owned()),
-        data: data.as_ref().map(CooFile::view),
-        test: test.as_ref().map(CooFile::view),
+        data: data.as_ref().map(MatchedFile::view),
+        test: test.as_ref().map(MatchedFile::view),
         modes: a.modes.clone(),
         names,
         matrices: matrices
             .iter()
-            .map(|(mode, _, file)| (*mode, file.view()))
+            .map(|(mode, file)| (*mode, file.view()))
             .collect(),
         columns,
         against: against.as_ref(),

@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
-    let names = a.list.row_names(&model, &[a.model.as_path()])?;
+    let names = a.list.row_names(&model, &a.model, &[])?;
     let (mode, row) = mode_and_row(&a.row, "--for ", &model)?;
     let rows = names.select(mode, row, &model.modes()[mode].rows)?;
     let options = SimilarOptions {

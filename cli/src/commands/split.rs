@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use s3cmtf::Result;
 use s3cmtf::format::{SplitOptions, SplitRule, ValueKind, split};
+use s3cmtf_cli::file_arguments::split_prefix;
 use serde_json::json;
 
 use crate::input::mode_from_one;
@@ -58,13 +59,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let mut options = a.text.options()?;
     options.value_kind = Some(ValueKind::F32);
     let file = open_with(&a.file, &options, VerifyArguments::LATER, progress)?;
-    let prefix = a.output.clone().unwrap_or_else(|| {
-        let uncompressed = match a.file.extension() {
-            Some(e) if e.eq_ignore_ascii_case("gz") => a.file.with_extension(""),
-            _ => a.file.clone(),
-        };
-        uncompressed.with_extension("")
-    });
+    let given = a.output.clone();
+    let prefix = given.unwrap_or_else(|| split_prefix(&a.file));
     let rule = match a.last_per {
         None => SplitRule::Random,
         Some(mode) => SplitRule::LastPerRow {

@@ -1,21 +1,20 @@
 //! `s3cmtf tune`
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Args, Command, value_parser};
-use s3cmtf::format::CooFile;
-use s3cmtf::model;
 use s3cmtf::options::{OPTION_TABLE, OptionInfo, OptionKind, Options};
-use s3cmtf::solver::Control;
 use s3cmtf::solver::tune::{
     Space, Trial, TuneObserver, TuneOptions, TuneProgress, TuneResult, tune,
 };
+use s3cmtf::solver::{Control, StopReason};
 use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Map, Value, json};
 
 use crate::fit_data::FitData;
 use crate::fit_observer::{ConsoleObserver, json_number};
-use crate::input::{TextArguments, VerifyArguments, same_file};
+use crate::input::{MatchedFile, TextArguments, VerifyArguments};
 use crate::option_arguments::{
     ADVANCED, COUPLING_HELP, advanced_data_arguments, apply_config, apply_flag, data_arguments,
     path_argument, settings_arguments, single_value, table_arguments,
@@ -72,7 +71,7 @@ pub(super) fn command(command: Command) -> Command {
             path_argument(
                 "resume",
                 "FILE",
-                "Continue from this state, with the same data and settings",
+                "Continue from this state; without --checkpoint also write it again",
             )
             .help_heading(ADVANCED),
         );
@@ -113,7 +112,6 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     let given = |name: &str| a.get_one::<PathBuf>(name);
     let target = given("output").expect("clap requires it");
     let (options, space) = options_and_space(a)?;
-    model::check_target(target)?;
     let mut tune_options = TuneOptions {
         space,
         checkpoint: given("checkpoint").cloned(),
@@ -136,36 +134,42 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     tune_options.fraction = fraction.unwrap_or(tune_options.fraction);
     let other_files: Vec<&PathBuf> = valid.iter().collect();
     let data = FitData::open(a, &other_files, progress)?;
-    let state = given("checkpoint").or(given("resume"));
-    data.check_outputs(a, &[valid.as_ref()], &[Some(target), state])?;
-    if state.is_some_and(|s| s == target || same_file(s, target)) {
-        return Err(Error::Argument(format!(
-            "{} cannot be both the checkpoint and the output; use two files",
-            target.display()
-        )));
-    }
     let valid = valid
         .map(|path| data.open_entries(&path, progress))
         .transpose()?;
-    tune_options.valid = valid.as_ref().map(CooFile::view);
+    tune_options.valid = valid.as_ref().map(MatchedFile::view);
     let problem = data.build_problem(&options, progress)?;
     let mut observer = ConsoleObserver::new(progress, out);
     let result = tune(&problem, &options, &tune_options, &mut observer, progress)?;
-    let output_error = observer.output_error.take();
-    // The best options are saved even if the search was cancelled or its output could not be written.
-    s3cmtf::solver::tune::save(result.best(), target)?;
-    if let Some(e) = output_error {
-        return Err(e);
+    // The best options are saved even if the search was cancelled; those of no trial do not replace others.
+    let is_measured = result.best().rungs > 0;
+    let is_kept = !is_measured && target.exists();
+    if !is_kept {
+        s3cmtf::solver::tune::save(result.best(), target)?;
     }
-    report(&result, target, out);
+    report(&result, target, is_kept, out);
+    out.flush()?;
+    if is_kept && result.reason == StopReason::TimeLimit {
+        return Err(Error::Argument(format!(
+            "time_limit = {}: the time was up before a trial was measured; increase the limit",
+            options.time_limit
+        )));
+    }
+    if let Some(error) = result.state_error {
+        let action = "the best options are saved, but not the state of the search";
+        return Err(Error::io(action, io::Error::other(error)));
+    }
     if progress.cancelled() {
-        out.flush()?;
         return Err(Error::Cancelled);
     }
     Ok(Outcome::Success)
 }
 
 impl TuneObserver for ConsoleObserver<'_> {
+    fn warning(&mut self, text: &str) {
+        self.warn(text);
+    }
+
     fn trial(&mut self, p: &TuneProgress<'_>) -> Control {
         let t = p.trial;
         let result = match &t.error {
@@ -211,8 +215,8 @@ fn differing_options(trials: &[Trial]) -> Vec<&'static str> {
     names.filter(differ).collect()
 }
 
-/// Prints the table of trials and the summary.
-fn report(result: &TuneResult, target: &Path, out: &mut Output) {
+/// Prints the table of trials and the summary. `is_kept`: the file at the target is an earlier one.
+fn report(result: &TuneResult, target: &Path, is_kept: bool, out: &mut Output) {
     let names = differing_options(&result.trials);
     let mut rows = vec![
         ["", "trial", "epochs", "RMSE"]
@@ -293,11 +297,21 @@ fn report(result: &TuneResult, target: &Path, out: &mut Output) {
         format_rmse(default_rmse),
         failed,
         match result.reason {
-            s3cmtf::solver::StopReason::Epochs => "all rungs done",
+            StopReason::Epochs => "all rungs done",
             reason => reason.name(),
         },
         result.seconds
     ));
+    if best.rungs == 0 {
+        let file = target.display();
+        let what = match is_kept {
+            true => "is kept as it was",
+            false => "has the default options",
+        };
+        out.line(format!(
+            "{file} {what}: the search was stopped before a trial was measured"
+        ));
+    }
     out.object(&json!({"summary": {
         "trial": best.number,
         "trials": result.trials.len(),
@@ -306,6 +320,6 @@ fn report(result: &TuneResult, target: &Path, out: &mut Output) {
         "default_rmse": json_number(default_rmse),
         "reason": result.reason.name(),
         "seconds": result.seconds,
-        "output": target.display().to_string(),
+        "output": (!is_kept).then(|| target.display().to_string()),
     }}));
 }

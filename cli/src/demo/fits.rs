@@ -1,6 +1,8 @@
 //! Fits the models of a demo and compares their test errors.
 
-use s3cmtf::format::{CooView, Names, Values};
+use std::sync::Arc;
+
+use s3cmtf::format::{CooView, ModelNames, Names, Values, write_atomically};
 use s3cmtf::model::{self, BiasModel, EpochMetrics, Model};
 use s3cmtf::options::ModelKind;
 use s3cmtf::predict::{Evaluation, evaluate};
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use crate::fit_observer::epoch_json;
-use crate::output::{Output, format_count, format_integer, format_rmse};
+use crate::output::{Output, format_count, format_integer, format_rmse, warn_renamed};
 use crate::progress::Progress;
 
 /// Rows with at most this number of training entries count as rows with few entries.
@@ -92,25 +94,21 @@ fn fit_and_save(context: &Context<'_>, problem: &Problem<'_>, name: &'static str
         return Err(Error::Cancelled);
     }
     let file = arguments.output.join(format!("{name}.s3m"));
+    let shared = |names: &Option<Names>| names.clone().map(Arc::new);
+    // The uncoupled model has no matrices, so names of an earlier run are removed.
+    let columns = data.matrices.iter().enumerate().map(|(m, matrix)| {
+        let is_coupled = m < fitted.matrices().len();
+        shared(&matrix.column_names).filter(|_| is_coupled)
+    });
+    let names = ModelNames {
+        modes: data.names.iter().map(shared).collect(),
+        columns: columns.collect(),
+    };
+    let names = names.stage(&file)?;
     model::save(&fitted, &file)?;
-    for (n, names) in data.names.iter().enumerate() {
-        if let Some(names) = names {
-            names.save(arguments.output.join(format!("{name}.mode{}.tsv", n + 1)))?;
-        }
-    }
-    for (m, matrix) in data.matrices.iter().enumerate() {
-        // The uncoupled model has no matrices, so names of an earlier run are removed.
-        let columns = matrix
-            .column_names
-            .as_ref()
-            .filter(|_| m < fitted.matrices().len());
-        Names::save_columns(columns, &file, m)?;
-    }
+    warn_renamed(&names.commit()?);
     let log = arguments.output.join(format!("{name}.log.jsonl"));
-    std::fs::write(&log, observer.log).map_err(|source| Error::Io {
-        action: format!("cannot write {}", log.display()),
-        source,
-    })?;
+    write_atomically(&log, |w| w.write_all(observer.log.as_bytes()))?;
     Ok(Fit {
         model: fitted,
         summary,

@@ -18,6 +18,7 @@ mod user_data;
 
 use std::time::Instant;
 
+use s3cmtf::format::OutputFolder;
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
@@ -38,13 +39,6 @@ use crate::progress::Progress;
 /// Runs the demo.
 pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let started = Instant::now();
-    if a.output.exists() && !a.output.is_dir() {
-        return Err(Error::File {
-            file: a.output.display().to_string(),
-            reason: "is no folder; -o takes a folder to write into, which is created if needed"
-                .into(),
-        });
-    }
     if a.data
         .as_deref()
         .is_some_and(|data| same_file(data, &a.output))
@@ -57,9 +51,11 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     }
     let data = match &a.data {
         None => planted::generate_data(&a.output, a.seed, progress, out)?,
-        Some(folder) => user_data::open(folder, &a.output, progress, out)?,
+        Some(folder) => user_data::open(folder, progress, out)?,
     };
     out.flush()?;
+    // After the data, and removed again without results, so that a failed demo leaves no folder behind.
+    let _folder = OutputFolder::create(&a.output)?;
     let context = Context {
         arguments: a,
         data: &data,

@@ -13,7 +13,7 @@ use s3cmtf::{Error, Result};
 
 use super::data_set::{AttributeMatrix, DataSet};
 use super::planted_names::{CATEGORIES, CITIES, month_name, person_name, place_name};
-use crate::output::{Output, format_integer};
+use crate::output::{Output, format_integer, warn_renamed};
 use crate::progress::Progress;
 
 const PEOPLE: u64 = 3_000;
@@ -60,7 +60,7 @@ pub(super) fn generate_data(
     ];
     // Beside the tensor, where every command looks for names.
     for (n, names) in names.iter().enumerate() {
-        names.save(folder.join(format!("tensor.mode{}.tsv", n + 1)))?;
+        warn_renamed(&names.save_beside(&folder.join("tensor"), n)?);
     }
     let columns = [
         ("category", Names::from_names(CATEGORIES.map(|c| c.0))),
@@ -68,7 +68,7 @@ pub(super) fn generate_data(
     ];
     let mut matrices = Vec::new();
     for (m, (file, (attribute, columns))) in files.into_iter().zip(columns).enumerate() {
-        columns.save(folder.join(format!("matrix{}.mode2.tsv", m + 1)))?;
+        warn_renamed(&columns.save_beside(&folder.join(format!("matrix{}", m + 1)), 1)?);
         matrices.push(AttributeMatrix {
             file,
             attribute: attribute.into(),

@@ -12,7 +12,7 @@
 
 use std::path::{Path, PathBuf};
 
-use s3cmtf::format::{CooFile, Names, TextOptions};
+use s3cmtf::format::{CooFile, Names, SizeLimit, TextOptions, read_whole_text};
 use s3cmtf::options::Options;
 use s3cmtf::problem::MatrixKind;
 use s3cmtf::{Error, Result};
@@ -27,12 +27,7 @@ use crate::progress::Progress;
 const EXTENSIONS: [&str; 3] = [".coo", ".tns", ".tns.gz"];
 
 /// Opens the data in `folder` and creates the folder `target` for the results.
-pub(super) fn open(
-    folder: &Path,
-    target: &Path,
-    progress: &Progress,
-    out: &mut Output,
-) -> Result<DataSet> {
+pub(super) fn open(folder: &Path, progress: &Progress, out: &mut Output) -> Result<DataSet> {
     if !folder.is_dir() {
         return Err(Error::File {
             file: folder.display().to_string(),
@@ -134,11 +129,6 @@ pub(super) fn open(
     let name_or_number =
         |(n, mode): (usize, Option<String>)| mode.unwrap_or(format!("mode {}", n + 1));
     let mode_names = modes.into_iter().enumerate().map(name_or_number).collect();
-    // Created last, so that unreadable data leaves no folder behind.
-    std::fs::create_dir_all(target).map_err(|source| Error::Io {
-        action: format!("cannot create the folder {}", target.display()),
-        source,
-    })?;
     Ok(DataSet {
         train,
         test,
@@ -161,9 +151,10 @@ fn find_data_file(folder: &Path, stem: &str) -> Option<PathBuf> {
 
 /// Reads `meta.json`. Returns null if it does not exist.
 fn read_meta(path: &Path) -> Result<Value> {
-    let Ok(text) = std::fs::read_to_string(path) else {
+    if !path.exists() {
         return Ok(Value::Null);
-    };
+    }
+    let text = read_whole_text(path, SizeLimit::Options)?;
     serde_json::from_str(&text).map_err(|e| Error::Text {
         file: path.display().to_string(),
         line: e.line() as u64,

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use s3cmtf::printable::is_deceptive;
+
 pub(super) use crate::number_format::format_integer;
 
 /// Escapes a text for HTML elements and quoted attributes.
@@ -14,10 +16,7 @@ pub(super) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Bidirectional controls, which would change the direction of the following text.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
-            // Characters that HTML does not allow.
-            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
+            c if is_deceptive(c) && c != '\n' => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

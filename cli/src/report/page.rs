@@ -79,10 +79,11 @@ pub fn write_report(
     write_atomically(path, |w| w.write_all(page.as_bytes()))
 }
 
-/// Returns an error if the data, matrices or second model do not belong to the model.
+/// Returns an error if the data, matrices or second model do not belong to the model, or if an entry is invalid.
 fn check_options(model: &Model, options: &ReportOptions<'_>) -> Result<()> {
     for view in options.data.iter().chain(&options.test) {
         model.check_order(view)?;
+        view.validate(0..view.len())?;
     }
     if let Some(other) = options.against {
         check_same_data(model, other)?;
@@ -98,6 +99,7 @@ fn check_options(model: &Model, options: &ReportOptions<'_>) -> Result<()> {
             )));
         }
         check_label_matrix(model, *mode, view)?;
+        view.validate(0..view.len())?;
     }
     for (at, &(mode, k)) in options.clusters.iter().enumerate() {
         let is_repeated = options.clusters[..at].iter().any(|c| c.0 == mode);

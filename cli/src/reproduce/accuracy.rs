@@ -106,7 +106,10 @@ fn tune_and_fit(
     }
     let run = child::run(&search, with_grace(3.0 * seconds), session.progress)?;
     let found = fs::read_to_string(&config).ok();
-    let found = found.filter(|_| run.ending == Ending::Success);
+    let trials = run.objects.iter().filter(|o| o.get("place").is_some());
+    let tried = trials.filter(|o| o["rungs"].as_u64() > Some(0)).count();
+    // A search without a measured trial writes the default options.
+    let found = found.filter(|_| run.ending == Ending::Success && tried > 0);
     let chosen = match &found {
         Some(text) => found_arguments(text, preset, &options)?,
         None => Vec::new(),
@@ -128,15 +131,17 @@ fn tune_and_fit(
     }
     fit.extend(set.test_arguments());
     let mut measurement = session.fit(fit, (1.0 - SEARCH_PART) * seconds)?;
-    let trials = run.objects.iter().filter(|o| o.get("place").is_some());
-    let tried = trials.filter(|o| o["rungs"].as_u64() > Some(0)).count();
     let fields = &mut measurement.fields;
     fields.insert("search".into(), json!(session.command(&search)));
     fields.insert("given_seconds".into(), json!(seconds));
     fields.insert("trials".into(), json!(found.as_ref().map_or(0, |_| tried)));
     fields.insert("options".into(), json!(chosen.join(" ")));
     if found.is_none() {
-        fields.insert("search_message".into(), json!(run.message()));
+        let message = match run.ending {
+            Ending::Success => "no trial was measured within its time".into(),
+            _ => run.message(),
+        };
+        fields.insert("search_message".into(), json!(message));
     }
     Ok(measurement)
 }

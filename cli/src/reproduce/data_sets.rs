@@ -1,9 +1,10 @@
 //! The data that methods are compared on: folders of the user, or planted data of the paper's shapes.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use s3cmtf::format::{SizeLimit, read_whole_text};
 use s3cmtf::generate::{PRESETS, preset};
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
@@ -341,8 +342,9 @@ fn convert(session: &Session<'_>, folder: &Path) -> Result<(DataSet, Value, Vec<
 
 /// Returns a hash of the content of a file, by which other data under the same name is noticed.
 fn content_hash(path: &Path) -> Result<String> {
-    let bytes = fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
-    Ok(machine::hash(&bytes))
+    let file = fs::File::open(path).map_err(|e| Error::cannot_open(path, e))?;
+    let failed = |e| Error::io(format!("cannot read {}", path.display()), e);
+    machine::hash(BufReader::new(file)).map_err(failed)
 }
 
 /// Refuses data that no method can be fitted to, before anything is measured: one epoch of the smallest model reads all of it.
@@ -367,11 +369,10 @@ fn check(session: &Session<'_>, set: &DataSet, folder: &Path) -> Result<()> {
 /// Returns the names of modes in meta.json, if there is one.
 fn mode_names(folder: &Path) -> Result<Vec<String>> {
     let path = folder.join("meta.json");
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(Error::cannot_open(&path, e)),
-    };
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = read_whole_text(&path, SizeLimit::Options)?;
     let meta: Value = serde_json::from_str(&text)
         .map_err(|e| Error::file(path.display().to_string(), format!("is not JSON: {e}")))?;
     let of = |key: &str| meta.get(key)?.get("modes")?.as_array().cloned();

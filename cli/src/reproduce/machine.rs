@@ -1,6 +1,7 @@
 //! The machine and the date, for the record.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use s3cmtf::parallel::available_threads;
@@ -25,14 +26,17 @@ pub(super) fn describe() -> Value {
 
 /// Returns a hash of this program, which tells builds of one version apart; `None` if it cannot be read.
 pub(super) fn program_hash() -> Option<String> {
-    let bytes = fs::read(std::env::current_exe().ok()?).ok()?;
-    Some(hash(&bytes))
+    let program = File::open(std::env::current_exe().ok()?).ok()?;
+    hash(BufReader::new(program)).ok()
 }
 
 /// Returns a hash: FNV-1a, in hexadecimal.
-pub(super) fn hash(bytes: &[u8]) -> String {
-    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, add))
+pub(super) fn hash(bytes: impl BufRead) -> io::Result<String> {
+    let add = |hash: u64, byte: io::Result<u8>| -> io::Result<u64> {
+        Ok((hash ^ u64::from(byte?)).wrapping_mul(0x100_0000_01b3))
+    };
+    let hash = bytes.bytes().try_fold(0xcbf2_9ce4_8422_2325, add)?;
+    Ok(format!("{hash:016x}"))
 }
 
 /// Returns the date in UTC as year-month-day.

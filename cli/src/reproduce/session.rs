@@ -30,7 +30,7 @@ impl WorkFolder {
     pub fn new(results: &Path) -> Result<WorkFolder> {
         let path = results.join(WORK);
         let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path)
+        fs::create_dir(&path)
             .map_err(|e| Error::io(format!("cannot make the folder {}", path.display()), e))?;
         Ok(WorkFolder(path))
     }

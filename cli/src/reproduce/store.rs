@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use s3cmtf::format::write_atomically;
+use s3cmtf::format::{SizeLimit, check_derived_target, read_whole_text, write_atomically};
 use s3cmtf::{Error, Result, VERSION};
 use serde_json::{Map, Value, json};
 
@@ -100,6 +99,7 @@ pub(super) struct Store {
 /// Refuses a folder that another process writes to. Each would overwrite what the other has measured.
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
+    check_derived_target(&path)?;
     let mut options = OpenOptions::new();
     let file = options.create(true).append(true).open(&path);
     let file = file.map_err(|e| Error::io(format!("cannot write {}", path.display()), e))?;
@@ -130,16 +130,13 @@ impl Store {
             measurements: Vec::new(),
             _lock: lock(folder)?,
         };
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                store.head = new_head();
-                // An unwritable folder is found before any measurement.
-                store.save()?;
-                return Ok(store);
-            }
-            Err(e) => return Err(Error::cannot_open(&path, e)),
-        };
+        if !path.exists() {
+            store.head = new_head();
+            // An unwritable folder is found before any measurement.
+            store.save()?;
+            return Ok(store);
+        }
+        let text = read_whole_text(&path, SizeLimit::Table)?;
         store.parse(&text).ok_or_else(|| {
             Error::file(
                 path.display().to_string(),
@@ -214,7 +211,9 @@ impl Store {
 
     /// Writes a file of the folder.
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
-        write_atomically(&self.folder.join(name), |w| w.write_all(text.as_bytes()))
+        let path = self.folder.join(name);
+        check_derived_target(&path)?;
+        write_atomically(&path, |w| w.write_all(text.as_bytes()))
     }
 
     pub fn get(&self, key: &Key) -> Option<&Measurement> {

@@ -18,7 +18,7 @@ const MOVIES: &str = "movieId,title,genres,year,length\n\
 fn data(name: &str, strings: &[&str]) -> Scratch {
     let dir = Scratch::new(name);
     dir.file("movies.csv", MOVIES);
-    dir.file("r.csv", "u,m,x\n1,25,1\n2,10,2\n1,20,3\n");
+    dir.file("r.csv", "u,m,rating\n1,25,1\n2,10,2\n1,20,3\n");
     convert(&dir, &[&["@r.csv", "@r.coo"][..], strings].concat()).ok();
     dir
 }

@@ -411,6 +411,41 @@ fn inputs_are_opened_once_and_output_folder_is_locked() {
 }
 
 #[test]
+fn text_whose_columns_are_not_certain_fails_its_job() {
+    let dir = Scratch::new("batch-columns");
+    let mut lines = String::new();
+    for i in 0..60 {
+        lines += &format!("{},{},{}\n", i * 7 % 5 + 1, i * 3 % 4 + 1, 1 + i % 5);
+    }
+    dir.file("data.csv", &lines);
+    dir.file("named.csv", format!("user,film,x\n{lines}"));
+    let job = |id: &str, file: &str, text: &str| {
+        format!(
+            r#"{{"id":"{id}","job":"fit","preset":"paper","tensor":"@{file}","output":"@{id}.s3m","text":{text},"options":{{"rank":[2,2],"epochs":2}}}}"#
+        )
+    };
+    let lines = [
+        job("a", "data.csv", "{}"),
+        job("b", "data.csv", r#"{"no_header":true}"#),
+        job("c", "named.csv", "{}"),
+        job("d", "named.csv", r#"{"value":"x"}"#),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let summary = run_lines(&dir, 2, &lines);
+    let got: Vec<&str> = statuses(&summary).iter().map(|(_, s)| *s).collect();
+    assert_eq!(got, ["failed", "done", "failed", "done"]);
+    let message = |n: usize| &summary.jobs[n].message;
+    assert!(message(0).contains("option no_header"), "{}", message(0));
+    assert!(
+        message(2).contains("--value x (options columns and value)"),
+        "{}",
+        message(2)
+    );
+    let bits = |name: &str| parameter_bits_of_file(&dir.join(name));
+    assert_eq!(bits("b.s3m"), bits("d.s3m"));
+}
+
+#[test]
 fn unreadable_jobs_or_unwritable_folder_abort_the_batch() -> Result<()> {
     let dir = Scratch::new("batch-errors");
     let batch_options = |folder: &str| BatchOptions::new(dir.join(folder));

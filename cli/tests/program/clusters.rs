@@ -169,7 +169,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
         .ok()
         .json();
     assert_eq!(many[0]["k"], 2);
-    all(&base, &["-k", "0"]).failed(2, &["k is 0"]);
+    all(&base, &["-k", "0"]).failed(2, &["k = 0"]);
     all(&["clusters", &model, "--mode", "4"], &[]).failed(2, &["the model has 3 modes"]);
     all(&base, &["--min-entries", "1000"]).failed(2, &["no row of mode 2"]);
     all(&base, &["--matrix-names", &kinds]).failed(2, &["--matrix-names", "0 matrices"]);
@@ -264,15 +264,14 @@ fn matrices_and_models_with_other_row_names_are_rejected() {
     scratch.file("turned.tns", "1 1 1\n30 2 1\n");
     scratch.file("turned.mode1.tsv", "1\tFilm, The 0\n30\tFilm, The 1\n");
     let turned = path("turned.tns");
-    let words = [
-        "row 30 of mode 1",
-        "\"Film, The 1\"",
-        "\"Film, The 29\"",
-        "for mode 2",
-    ];
-    all(&films, &["--matrix", &turned, "--names", &names]).failed(2, &words);
     let of_films = format!("2:{turned}");
-    all(&report, &["--matrix", &of_films, "--names", &names]).failed(2, &words);
+    for command in [
+        all(&films, &["--matrix", &turned, "--names", &names]),
+        all(&report, &["--matrix", &of_films, "--names", &names]),
+    ] {
+        let ran = command.ok();
+        assert!(ran.stderr.contains("matched by number"), "{}", ran.stderr);
+    }
     // A model with one more film from a matrix can be compared; a model with fewer films cannot.
     let tensor = std::fs::read_to_string(scratch.join("ratings.tns")).unwrap();
     let fewer = tensor.lines().filter(|l| !l.contains(" 30 "));

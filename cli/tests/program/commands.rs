@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{ProgramRun, Scratch, gzip};
+#[cfg(target_os = "linux")]
+use crate::runner::Mounted;
 use crate::runner::{program, run, run_with_input};
 
 #[test]
@@ -73,9 +75,7 @@ fn text_ids_are_numbered_and_their_names_kept() {
     let back = dir.join("genres.tns");
     run([Path::new("convert"), &genres_coo, &back]).ok();
     assert_eq!(fs::read_to_string(back).unwrap(), "2 1 1\n4 2 1\n1 2 1\n");
-    // Without --names, text ids would be numbered differently.
-    run([Path::new("info"), &genres, Path::new("--no-value")])
-        .failed(2, &["ids of mode 1 are strings", "convert"]);
+    run([Path::new("info"), &genres, Path::new("--no-value")]).ok();
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn numeric_ids_can_be_read_as_text() {
     let dir = Scratch::new("numbers");
     let file = dir.file(
         "t.csv",
-        "user,item,v\n900719925474099301,7,1\n900719925474099302,7,2\n",
+        "user,item,value\n900719925474099301,7,1\n900719925474099302,7,2\n",
     );
     let coo = dir.join("t.coo");
     run([
@@ -120,7 +120,7 @@ fn all_formats_and_standard_input_give_the_same_file() {
         fs::read(out).unwrap()
     };
     let out = dir.join("o.coo");
-    let csv = "a,b,c,v\n1,2,3,0.25\n4,1,2,-7\n";
+    let csv = "a,b,c,value\n1,2,3,0.25\n4,1,2,-7\n";
     for (input, arguments) in [
         (text.as_bytes().to_vec(), vec![]),
         (gzip(text.as_bytes()), vec![]),
@@ -249,20 +249,6 @@ fn help_and_version_are_printed() {
     );
 }
 
-#[test]
-fn closed_pipe_is_no_failure() {
-    let dir = Scratch::new("pipe");
-    let file = dir.file("t.tns", "1 1 1\n");
-    let mut child = program()
-        .arg("info")
-        .arg(&file)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn unwritable_standard_output_exits_with_1() {
@@ -380,24 +366,10 @@ fn folder_without_write_permission_is_reported() {
 fn full_disk_is_reported_and_leaves_no_files() {
     let dir = Scratch::new("disk-full");
     let small = dir.join("small");
-    fs::create_dir(&small).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
-        .arg(&small)
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success());
-    if !mounted {
-        println!("skipped: a small disk cannot be mounted here (it needs root)");
+    let tmpfs = ["-t", "tmpfs", "-o", "size=256k", "tmpfs"];
+    let Some(_mounted) = Mounted::new(&dir, "small", &tmpfs) else {
         return;
-    }
-    struct Unmount<'a>(&'a Path);
-    impl Drop for Unmount<'_> {
-        fn drop(&mut self) {
-            let _ = Command::new("umount").arg(self.0).status();
-        }
-    }
-    let _unmount = Unmount(&small);
+    };
     let text: String = (1..60_000)
         .map(|i| format!("{i} {} 1.5\n", i % 1000 + 1))
         .collect();

@@ -98,9 +98,9 @@ fn times_become_a_mode_with_names() {
 #[test]
 fn later_files_get_the_bins_of_earlier_ones() {
     let dir = Scratch::new("derived-given");
-    dir.file("a.csv", "u,t,x\n1,1996-01-05,1\n1,1996-03-05,2\n");
-    dir.file("b.csv", "u,t,x\n1,1996-02-29T23:59:59-01:00,3\n");
-    dir.file("c.csv", "u,t,x\n1,1996-04-01,3\n");
+    dir.file("a.csv", "u,t,value\n1,1996-01-05,1\n1,1996-03-05,2\n");
+    dir.file("b.csv", "u,t,value\n1,1996-02-29T23:59:59-01:00,3\n");
+    dir.file("c.csv", "u,t,value\n1,1996-04-01,3\n");
     convert(&dir, &["@a.csv", "@a.coo", "--time", "t:month"]).ok();
     let more = ["--time", "t:month", "--names", "2:@a.mode2.tsv"];
     convert(&dir, &[&["@b.csv", "@b.coo"][..], &more].concat()).ok();
@@ -113,7 +113,7 @@ fn later_files_get_the_bins_of_earlier_ones() {
 #[test]
 fn numbers_become_bins() {
     let dir = Scratch::new("derived-bins");
-    dir.file("a.csv", "age,item,x\n18,1,1\n25,1,2\n25,2,3\n60,1,4\n");
+    dir.file("a.csv", "age,item,value\n18,1,1\n25,1,2\n25,2,3\n60,1,4\n");
     let go = |rule: &str| {
         convert(&dir, &["@a.csv", "@a.coo", "--bin", rule]).ok();
         let indices = entries(&dir, "a.coo").into_iter().map(|(i, _)| i[0]);
@@ -128,7 +128,7 @@ fn numbers_become_bins() {
     let (rows, names) = go("age:log=2");
     assert_eq!(rows, [1, 1, 1, 2]);
     assert_eq!(names, ["[16, 32)", "[32, 64)"]);
-    dir.file("b.csv", "age,item,x\n18,1,1\nNaN,1,2\n");
+    dir.file("b.csv", "age,item,value\n18,1,1\nNaN,1,2\n");
     convert(&dir, &["@b.csv", "@b.coo", "--bin", "age:width=10"])
         .failed(2, &["b.csv", "line 3", "'age'", "'NaN'", "finite"]);
     convert(&dir, &["@a.csv", "@b.coo", "--bin", "age:width=1e-9"]).failed(2, &["wider"]);
@@ -242,7 +242,7 @@ fn modes_that_look_like_times_or_identifiers_are_remarked_on() {
     assert_eq!(json[0]["event"], "warning");
     assert!(json[0]["text"].as_str().unwrap().contains("--time"));
     assert_eq!(json[1]["count"], 3);
-    dir.file("ids.csv", "user,item,x\n1,90000001,1\n2,4,1\n");
+    dir.file("ids.csv", "user,item,value\n1,90000001,1\n2,4,1\n");
     let ran = convert(&dir, &["@ids.csv", "@ids.coo"]).ok();
     assert!(ran.stderr.contains("--strings item"), "{}", ran.stderr);
     dir.file("ids.tns", "1 90000001 1\n2 4 1\n");
@@ -255,4 +255,38 @@ fn modes_that_look_like_times_or_identifiers_are_remarked_on() {
         let ran = convert(&dir, &[&["@ids.csv"][..], quiet].concat()).ok();
         assert_eq!(ran.stderr, "");
     }
+}
+
+#[test]
+fn lists_that_multiply_without_limit_are_refused() {
+    let dir = Scratch::new("derived-product");
+    let list = |count: usize| -> String {
+        let ids: Vec<String> = (0..count).map(|i| format!("id{i}")).collect();
+        ids.join("|")
+    };
+    let convert = |a: usize, b: usize, extra: &[&str]| {
+        let text = format!("a,b,value\nx|y,z,1\n{},{},1\n", list(a), list(b));
+        let csv = dir.file("lists.csv", text);
+        let coo = dir.join("lists.coo");
+        let (csv, coo) = (csv.to_str().unwrap(), coo.to_str().unwrap());
+        let split = ["convert", csv, coo, "--split", "a:|", "--split", "b:|"];
+        run(split.iter().chain(extra))
+    };
+    convert(1000, 1000, &[]).ok();
+    let words = [
+        "line 3",
+        "1001 and 1000 ids",
+        "more than 1000000 combinations",
+    ];
+    convert(1001, 1000, &[]).failed(2, &words);
+    // As many as a file of 16 MiB can have.
+    convert(900_000, 900_000, &[]).failed(2, &["line 3", "900000 and 900000 ids"]);
+    let skipped = convert(100_000, 100_000, &["--skip-bad-lines"]).ok();
+    assert!(
+        skipped.stdout.contains("more than 1000000 combinations"),
+        "{}",
+        skipped.stdout
+    );
+    // A single list is not longer than its line.
+    convert(1_000_001, 1, &[]).ok();
 }

@@ -161,6 +161,12 @@ impl Job {
         }
     }
 
+    /// Returns the log of the fit of a batch.
+    fn log(&self) -> String {
+        let log = self.made.map(|folder| self.dir.join(folder).join("m.log"));
+        log.map_or(String::new(), |log| fs::read_to_string(log).unwrap())
+    }
+
     fn temporary_files(&self) -> Vec<String> {
         let is_temporary = |name: &String| is_temporary_name(name.as_ref());
         self.dir.names().into_iter().filter(is_temporary).collect()
@@ -180,6 +186,12 @@ impl Job {
             match faulty.run.code {
                 // A folder that cannot be synced is no error, nor is a thread that is not there.
                 Some(0) if ["fsync", "spawn"].contains(&kind) => {}
+                // A checkpoint that a later one replaces is a warning, of a batch in the log of its job.
+                Some(0) => {
+                    let text = faulty.run.stderr + &self.log();
+                    assert!(text.contains("the checkpoint of epoch"), "{context}");
+                    assert!(text.contains(message), "no {message:?}: {context}");
+                }
                 // A batch records the error of a job and ends with code 2.
                 Some(1 | 2) => {
                     let is_batch = self.arguments[0] == "batch";

@@ -206,25 +206,102 @@ fn ctrl_c_and_time_limit_end_a_fit_within_an_epoch() {
         "{}",
         ran.stdout
     );
-    let child = program()
-        .args(expand_paths(&dir, &slow))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // The signal ends the fit before or during the epoch. Where interrupts are ignored at start, as in background jobs of
-    // a script, the test waits for the handler of the program.
-    #[cfg(target_os = "linux")]
-    while !has_interrupt_handler(&child) {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+    // Selections are printed before the first epoch, which the signal then ends.
+    for (name, existing) in [("-INT", None), ("-TERM", Some("old"))] {
+        let model = dir.join("m.s3m");
+        let _ = fs::remove_file(&model);
+        if let Some(text) = existing {
+            fs::write(&model, text).unwrap();
+        }
+        let mut child = program()
+            .args(expand_paths(&dir, &slow))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let is_last = |line: &String| line.starts_with("noise: ");
+        lines.by_ref().map_while(Result::ok).find(is_last).unwrap();
+        crate::runner::signal(&child, name);
+        let text: Vec<String> = lines.map_while(Result::ok).collect();
+        let ended = ProgramRun::from(child.wait_with_output().unwrap());
+        ended.failed(130, &["error: cancelled"]);
+        let what = match existing {
+            None => "is the model of epoch 0",
+            Some(_) => "is kept as it was",
+        };
+        assert!(text.iter().any(|line| line.contains(what)), "{text:?}");
+        match existing {
+            None => assert!(
+                model::load(&model, OpenMode::Private)
+                    .unwrap()
+                    .history()
+                    .is_empty()
+            ),
+            Some(old) => assert_eq!(fs::read_to_string(&model).unwrap(), old),
+        }
+        assert!(!dir.join("m.s3m.mode1.tsv").exists());
     }
-    crate::runner::signal(&child, "-INT");
-    let ended = child.wait_with_output().unwrap();
+}
+
+/// Runs a command with a time limit that has passed before its first epoch or trial, without and with a file at its output.
+fn run_out_of_time(dir: &Scratch, arguments: &[&str], output: &str) -> ProgramRun {
+    let limited = [arguments, &["--time-limit=1e-9", "-o", output]].concat();
+    let ran = run(expand_paths(dir, &limited)).ok();
+    let path = dir.join(output.trim_start_matches('@'));
+    assert!(path.exists());
+    fs::write(&path, "old").unwrap();
+    let kept = run(expand_paths(dir, &limited)).failed(2, &["the time was up"]);
+    assert!(kept.stdout.contains("is kept as it was"), "{}", kept.stdout);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    ran
+}
+
+#[test]
+fn results_without_an_epoch_do_not_replace_files() {
+    let dir = generated_data("out-of-time");
+    let fit = ["fit", "--tensor=@tensor.train.coo", "--rank=2"];
+    let ran = run_out_of_time(&dir, &fit, "@m.s3m");
     assert!(
-        ended.status.code() == Some(130) || ended.status.code().is_none(),
-        "{:?}",
-        ended.status
+        ran.stdout.contains("is the model of epoch 0"),
+        "{}",
+        ran.stdout
     );
+    let tune = ["tune", "--tensor=@tensor.train.coo", "--rank=2"];
+    let ran = run_out_of_time(&dir, &tune, "@best.conf");
+    assert!(
+        ran.stdout.contains("has the default options"),
+        "{}",
+        ran.stdout
+    );
+    // The default options are options of a fit.
+    run(expand_paths(
+        &dir,
+        &[
+            "tune",
+            "--tensor=@tensor.train.coo",
+            "--time-limit=1e-9",
+            "-o@d.conf",
+        ],
+    ))
+    .ok();
+    let with_options = [&fit[..], &["--config=@d.conf", "--epochs=1", "-o@n.s3m"]].concat();
+    run(expand_paths(&dir, &with_options)).ok();
+    // A job of a batch.
+    let job = r#"{"job":"fit","tensor":"@tensor.train.coo","output":"@b.s3m","options":{"time_limit":1e-9}}"#;
+    dir.file("jobs", expand_paths(&dir, &[job]).concat());
+    run(expand_paths(&dir, &["batch", "@jobs", "-o@first"])).ok();
+    dir.file("b.s3m", "old");
+    let failed = run(expand_paths(&dir, &["batch", "@jobs", "-o@second"]));
+    assert!(
+        failed
+            .stdout
+            .contains("the time was up before the first epoch"),
+        "{}",
+        failed.stdout
+    );
+    assert_eq!(failed.code, Some(2));
+    assert_eq!(fs::read_to_string(dir.join("b.s3m")).unwrap(), "old");
 }
 
 #[test]
@@ -241,17 +318,10 @@ fn the_time_limit_counts_preparations() {
     let arguments: Vec<&str> = fit.split(' ').collect();
     let ran = run(expand_paths(&dir, &arguments));
     let (out, error) = (&ran.stdout, &ran.stderr);
-    if ran.code == Some(2) {
-        assert!(
-            error.contains("the time was up before the first epoch"),
-            "{error}"
-        );
-        assert!(!dir.join("m.s3m").exists());
-    } else {
-        assert_eq!(ran.code, Some(0), "{error}");
-        let is_first = |n: u32| out.contains(&format!("stopped (time-limit) after {n} epoch"));
-        assert!(is_first(0) || is_first(1), "{out}");
-    }
+    assert_eq!(ran.code, Some(0), "{error}");
+    let is_first = |n: u32| out.contains(&format!("stopped (time-limit) after {n} epoch"));
+    assert!(is_first(0) || is_first(1), "{out}");
+    assert!(dir.join("m.s3m").exists());
 }
 
 /// Returns whether a process has a handler for SIGINT or has ended.

@@ -110,6 +110,94 @@ fn more_entries_than_a_file_can_have_are_rejected() {
 }
 
 #[test]
+fn numbers_that_no_fit_gives_a_model_are_rejected() {
+    let dir = fitted("forged-numbers", &["--matrix", "2:@matrix1.coo"]);
+    let forged = dir.join("f.s3m");
+    let ranks = ["1024"; 8].join(",");
+    let dims = ["4294967295"; 8].join(",");
+    for (from, to, words) in [
+        ("mean=", "mean=1e39\nx=", "'mean' is"),
+        (
+            "high=",
+            "high=1e39\nx=",
+            "the range of the training values is",
+        ),
+        ("precision=", "precision=0\nx=", "'precision' is 0"),
+        (
+            "dims=60,50,8\nranks=3,3,3",
+            &format!("dims={dims}\nranks={ranks}"),
+            "kind \"tucker\"",
+        ),
+        (
+            "matrix0=1,6,",
+            "matrix0=1,99999999999,",
+            "add up to 100000000",
+        ),
+    ] {
+        ForgedModel::read(&dir.join("m.s3m"))
+            .replace_text("meta", from, to)
+            .write(&forged);
+        for command in ["info", "eval"] {
+            let data = dir.join("tensor.test.coo");
+            let data = (command == "eval").then_some(data);
+            let words = ["f.s3m", words, "was not written by this library"];
+            let arguments = [Path::new(command), &forged];
+            run(arguments.into_iter().chain(data.as_deref())).failed(2, &words);
+        }
+    }
+    let mut model = ForgedModel::read(&dir.join("m.s3m"));
+    model.section_mut("history")[..8].copy_from_slice(&(-1.0f64).to_le_bytes());
+    model.write(&forged);
+    run([Path::new("info"), &forged]).failed(2, &["section history has no epoch number"]);
+}
+
+#[test]
+fn states_that_no_fit_reaches_are_rejected() {
+    let dir = fitted("forged-state", &[]);
+    let checkpoint = dir.join("c.s3m");
+    let original = ForgedModel::read(&checkpoint);
+    for (from, to, name) in [
+        ("\nsweeps=", "\nsweeps=0\nx=", "sweeps"),
+        ("\nsweeps=", "\nsweeps=3\nx=", "sweeps"),
+        ("epoch=3\n", "epoch=9223372036854775808\n", "epoch"),
+        (
+            "\neta_scale=",
+            "\neta_scale=0000000000000000\nx=",
+            "eta_scale",
+        ),
+        (
+            "\nnoise_ratio=",
+            "\nnoise_ratio=7ff8000000000000\nx=",
+            "noise_ratio",
+        ),
+    ] {
+        // A line of another name is refused before.
+        let mut forged = original.clone().replace_text("state", from, to);
+        let state = String::from_utf8(forged.section_mut("state").clone()).unwrap();
+        let lines = state.lines().filter(|line| !line.starts_with("x="));
+        *forged.section_mut("state") = lines.flat_map(|l| [l, "\n"]).collect::<String>().into();
+        forged.write(&checkpoint);
+        resume(
+            &dir,
+            &[
+                "c.s3m",
+                &format!("'{name}' of its state has an invalid value"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn options_of_a_checkpoint_are_checked_like_given_ones() {
+    let dir = fitted("forged-options", &[]);
+    let checkpoint = dir.join("c.s3m");
+    ForgedModel::read(&checkpoint)
+        .replace_text("options", "algorithm=blocked", "algorithm=sals")
+        .write(&checkpoint);
+    resume(&dir, &["sals fits cp models only"]);
+}
+
+#[test]
 fn predictions_that_overflow_are_errors() {
     let dir = fitted("forged-huge", &[]);
     let forged = dir.join("f.s3m");

@@ -105,5 +105,5 @@ fn demo_page() {
         ],
     );
     assert!(!ran.stderr.contains("ignored"), "{}", ran.stderr);
-    assert!(dir.join("films-demo/coupled.mode2.tsv").is_file());
+    assert!(dir.join("films-demo/coupled.s3m.mode2.tsv").is_file());
 }

@@ -333,27 +333,11 @@ fn invalid_recommend_and_similar_arguments_are_rejected() {
     );
     all(&["concepts", &model, "--mode", "2"], &["--for", "1:all"])
         .failed(2, &["all means many rows of mode 1", "give one"]);
-    // Data with other row names is rejected, unless it is read with the names of the model.
-    scratch.file("late.mode1.tsv", "1\tperson 11\n");
-    let late = path("late.coo");
-    for command in ["eval", "predict"] {
-        run([command, &model, &late]).failed(2, &["late.coo", "row 1 of mode 1 is called"]);
-    }
-    let other = format!("2:{}", path("ratings.mode2.tsv"));
     all(
         &["eval", &model, &path("late.csv"), "--strings", "who,film"],
         &["--names", &names, "--names", &names],
     )
     .failed(2, &["mode 1 has names already"]);
-    let by_names = [
-        "--strings",
-        "who,film",
-        "--names",
-        &names,
-        "--names",
-        &other,
-    ];
-    all(&["eval", &model, &path("late.csv")], &by_names).ok();
     run(["recommend", &model, "--mode", "7"]).failed(2, &["--mode 7"]);
     run(["similar", &model, "--for", "2:Film"]).failed(2, &["did you mean one of", "Film, The"]);
 }

@@ -208,7 +208,12 @@ fn truncated_or_damaged_gzip_is_rejected() {
     let at = whole.len() - 6;
     wrong_sum[at] ^= 1;
     assert_rejected("t.tns.gz", &wrong_sum, &[], &["gzip data", "damaged"]);
-    assert_rejected("t.csv.gz", &gzip(b"a,b,v\n1,1,1\n")[..20], &[], &["gzip"]);
+    assert_rejected(
+        "t.csv.gz",
+        &gzip(b"a,b,value\n1,1,1\n")[..20],
+        &[],
+        &["gzip"],
+    );
 }
 
 #[test]
@@ -406,82 +411,90 @@ fn malformed_csv_files_are_rejected() {
         "1 2 3 4\n5 6 7 0.5\n"
     );
     assert_eq!(
-        converted_text("t.csv", "a,b,v\n\"1\", 2 ,\"3\"\n\n   \n4,5,6\n", &[]),
+        converted_text("t.csv", "a,b,value\n\"1\", 2 ,\"3\"\n\n   \n4,5,6\n", &[]),
         "1 2 3\n4 5 6\n"
     );
     for (text, arguments, words) in [
         (
-            "a,b,v\n1,2,3\n1,2\n",
+            "a,b,value\n1,2,3\n1,2\n",
             &[][..],
             &["line 3", "2 columns, but the first line has 3"][..],
         ),
-        ("a,b,v\n1,2,3,4\n", &[], &["line 2", "4 columns"]),
+        ("a,b,value\n1,2,3,4\n", &[], &["line 2", "4 columns"]),
         (
-            "a,b,v\n1,0,3\n",
+            "a,b,value\n1,0,3\n",
             &[],
             &["line 2", "index 0 of mode 2", "option zero-based"],
         ),
-        ("a,b,v\n1,2,3\n1,x,3\n", &[], &["line 3", "'x' of mode 2"]),
-        ("a,b,v\n1,1e5,3\n", &["--strings", "a"], &[]),
         (
-            "a,b,v\n1,2,nan\n",
+            "a,b,value\n1,2,3\n1,x,3\n",
+            &[],
+            &["line 3", "'x' of mode 2"],
+        ),
+        ("a,b,value\n1,1e5,3\n", &["--strings", "a"], &[]),
+        (
+            "a,b,value\n1,2,nan\n",
             &[],
             &["line 2", "'nan' is not a finite number"],
         ),
-        ("a,b,v\n1,2,\n", &[], &["line 2", "the value is missing"]),
         (
-            "a,b,v\n1,2,3\n,2,3\n",
+            "a,b,value\n1,2,\n",
+            &[],
+            &["line 2", "the value is missing"],
+        ),
+        (
+            "a,b,value\n1,2,3\n,2,3\n",
             &[],
             &["line 3", "index of mode 1 is missing"],
         ),
         (
-            "a,b,v\nx,2,3\n,2,3\n",
+            "a,b,value\nx,2,3\n,2,3\n",
             &[],
             &["line 3", "id of mode 1 is missing"],
         ),
         (
-            "a,b,v\n99999999999,2,3\n",
+            "a,b,value\n99999999999,2,3\n",
             &[],
             &["line 2", "too large", "option strings"],
         ),
         (
-            "a,b,v\n1,2,3\n",
+            "a,b,value\n1,2,3\n",
             &["--columns", "a,z"],
-            &["line 1", "no column 'z'", "'a', 'b', 'v'"],
+            &["line 1", "no column 'z'", "'a', 'b', 'value'"],
         ),
         (
-            "a,b,v\n1,2,3\n",
+            "a,b,value\n1,2,3\n",
             &["--columns", "a,a"],
             &["column 1 is used twice"],
         ),
         (
-            "a,b,v\n1,2,3\n",
+            "a,b,value\n1,2,3\n",
             &["--columns", "a,b", "--value", "b"],
             &["column 2 is used twice"],
         ),
         (
-            "a,b,v\n1,2,3\n",
+            "a,b,value\n1,2,3\n",
             &["--columns", "a"],
             &["1 index columns; 2 to 8"],
         ),
         (
-            "a,b,v\n1,2,3\n",
-            &["--value", "v", "--no-value"],
+            "a,b,value\n1,2,3\n",
+            &["--value", "value", "--no-value"],
             &["option no-value"],
         ),
         (
-            "a,b,v\n1,2,3\n",
-            &["--strings", "v"],
-            &["'v' cannot have string ids"],
+            "a,b,value\n1,2,3\n",
+            &["--value", "value", "--strings", "value"],
+            &["'value' cannot have string ids"],
         ),
         ("a;b;v\n1;2;3\n", &[], &["is the delimiter right?"]),
-        ("a,b,v\n", &[], &["no entries"]),
+        ("a,b,value\n", &[], &["no entries"]),
         (
-            "a,b,v\nx,2,3\ny,2,3\n",
+            "a,b,value\nx,2,3\ny,2,3\n",
             &["--dims", "1,5"],
             &["line 3", "'y' is number 2 of mode 1, beyond its size 1"],
         ),
-        ("a,b,v\n\"open,2,3\n", &[], &["line 2"]),
+        ("a,b,value\n\"open,2,3\n", &[], &["line 2"]),
     ] {
         if words.is_empty() {
             converted_text("t.csv", text, arguments);
@@ -489,11 +502,11 @@ fn malformed_csv_files_are_rejected() {
             assert_rejected("t.csv", text, arguments, words);
         }
     }
-    let endless = format!("a,b,v\n1,1,1\n\"{}", "1,2,3\n".repeat(4 << 20));
+    let endless = format!("a,b,value\n1,1,1\n\"{}", "1,2,3\n".repeat(4 << 20));
     assert_rejected("t.csv", endless, &[], &["line 3", "is a quote not closed?"]);
     assert_rejected(
         "t.csv",
-        b"a,b,v\n\xFF\xFE,2,3\n",
+        b"a,b,value\n\xFF\xFE,2,3\n",
         &[],
         &["line 2", "not UTF-8"],
     );

@@ -519,7 +519,7 @@ fn bad_arguments_are_refused() {
     refused(&["report", "-o", "@nothing"], &["no results to report"]);
     assert!(!dir.join("nothing").exists());
     fs::write(dir.join("file"), "").unwrap();
-    reproduce(&dir, &["cores", "-o", "@file"]).failed(1, &["cannot make the folder", "file"]);
+    reproduce(&dir, &["cores", "-o", "@file"]).failed(2, &["file", "is no folder"]);
     fs::create_dir(dir.join("other")).unwrap();
     fs::write(dir.join("other/results.json"), "[]").unwrap();
     refused(&["cores", "-o", "@other"], &["not a file of results"]);

@@ -97,3 +97,35 @@ pub fn expand_paths(dir: &Scratch, list: &[&str]) -> Vec<String> {
 pub fn run_command(mut command: Command) -> ProgramRun {
     ProgramRun::from(command.output().unwrap())
 }
+
+/// A file system that is mounted for a test.
+#[cfg(target_os = "linux")]
+pub struct Mounted(std::path::PathBuf);
+
+#[cfg(target_os = "linux")]
+impl Mounted {
+    /// Mounts on a new folder; `None` without the privilege.
+    pub fn new(dir: &Scratch, name: &str, arguments: &[&str]) -> Option<Mounted> {
+        let path = dir.join(name);
+        std::fs::create_dir(&path).unwrap();
+        Mounted::on(path, arguments)
+    }
+
+    /// Mounts on an existing file or folder.
+    pub fn on(path: std::path::PathBuf, arguments: &[&str]) -> Option<Mounted> {
+        let mut command = Command::new("mount");
+        command.args(arguments).arg(&path).stderr(Stdio::null());
+        if command.status().is_ok_and(|s| s.success()) {
+            return Some(Mounted(path));
+        }
+        println!("skipped: nothing can be mounted here (it needs root)");
+        None
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}

@@ -192,9 +192,14 @@ fn text_ids_are_accepted_if_all_files_use_names() {
         .map(|l| l.rsplit_once(' ').unwrap().0)
         .collect();
     assert_eq!(found, ["7 9", "1 2"]);
-    // Without --names, text ids would be numbered differently.
-    predict(&[]).failed(2, &["ids of mode 1 are strings"]);
-    predict(&names[..2]).failed(2, &["ids of mode 2 are strings"]);
+    // Ids are names of the model's rows also without --names; others are unseen rows.
+    assert_eq!(predict(&[]).ok().stdout, ran.stdout);
     fs::write(cells, "user,film\nu6,f8\nu0,f9\n").unwrap();
-    predict(&names).failed(2, &["\"f9\" of mode 2", "ratings.mode2.tsv"]);
+    for names in [&names[..], &[]] {
+        let ran = predict(names).ok();
+        let note = "1 of its 2 rows of mode 2 are not in";
+        assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    }
+    fs::remove_file(dir.join("m.s3m.mode1.tsv")).unwrap();
+    predict(&[]).failed(2, &["the ids of mode 1 are strings", "--names 1:FILE"]);
 }

@@ -104,16 +104,13 @@ impl Host<'_> {
                 s3cmtf_fit_cancel(unsafe { handle.as_ref() });
             }
             // SAFETY: an object of this program.
-            let waiting = unsafe { handle.as_ref() };
-            status = status.max(s3cmtf_fit_wait(
-                waiting,
-                -1.0,
-                Some(&mut running),
-                self.error(),
-            ));
+            let waited = unsafe { s3cmtf_fit_wait(handle, -1.0, Some(&mut running), self.error()) };
+            status = status.max(waited);
             status = status.max(s3cmtf_fit_take(fit(), Some(&mut model), self.error()));
         } else {
-            status = status.max(s3cmtf_fit_run(fit(), Some(&mut model), self.error()));
+            let error = self.error().map_or(ptr::null_mut(), ptr::from_mut);
+            // SAFETY: objects of this program; the fit has no callback.
+            status = status.max(unsafe { s3cmtf_fit_run(handle, Some(&mut model), error) });
         }
         free(handle, |fit| s3cmtf_fit_free(fit));
         self.keep_model(status, model)

@@ -1,16 +1,25 @@
 //! Assignment of points to their nearest centres, chunk by chunk.
 
+use std::iter::repeat;
 use std::sync::{Mutex, MutexGuard};
 
 use super::point_set::{CHUNK_POINTS, PointSet};
 use crate::error::Result;
 use crate::kernel::nearest;
+use crate::progress::{StopFlag, check_cancelled, steps_per_poll};
 use crate::simd::LANES;
+use crate::try_alloc::{try_collect, try_zeroed};
 
-/// Runs a function on every chunk and returns the sums in the order of the chunks. The caller decides whether chunks run
-/// in parallel.
-pub(super) type MapChunks<'a> =
-    dyn Fn(&(dyn Fn(usize) -> ChunkSums + Sync)) -> Result<Vec<ChunkSums>> + 'a;
+/// The work on one chunk.
+pub(super) type ChunkWork<'a> = dyn Fn(usize) -> Result<ChunkSums> + Sync + 'a;
+
+/// How the chunks of a run are computed: one after the other, or in parallel.
+pub(super) struct ChunkRunner<'a> {
+    /// Does the work on every chunk and returns the sums in the order of the chunks.
+    pub map: &'a dyn Fn(&ChunkWork<'_>) -> Result<Vec<ChunkSums>>,
+    /// Polled within a chunk.
+    pub stop: &'a StopFlag,
+}
 
 /// Sums over the points of a chunk.
 #[derive(Default)]
@@ -23,6 +32,17 @@ pub(super) struct ChunkSums {
     pub squared_distances: f64,
     /// The number of points whose cluster changed.
     pub reassigned: u64,
+}
+
+impl ChunkSums {
+    /// Returns the sums of no points.
+    pub(super) fn zeros(clusters: usize, width: usize) -> Result<ChunkSums> {
+        Ok(ChunkSums {
+            points: try_zeroed(clusters * width, "sums of clusters")?,
+            sizes: try_zeroed(clusters, "sums of clusters")?,
+            ..ChunkSums::default()
+        })
+    }
 }
 
 /// The clusters of the points of a chunk.
@@ -38,15 +58,16 @@ pub(super) struct Assignments(Vec<Mutex<ChunkAssignment>>);
 
 impl Assignments {
     /// No point has a cluster yet.
-    pub(super) fn unassigned(points: &PointSet) -> Assignments {
+    pub(super) fn unassigned(points: &PointSet) -> Result<Assignments> {
         let chunk = |c| {
             let count = points.chunk(c).len();
-            Mutex::new(ChunkAssignment {
-                clusters: vec![u32::MAX; count],
-                squared_distances: vec![f32::INFINITY; count],
-            })
+            Ok(Mutex::new(ChunkAssignment {
+                clusters: try_collect(count, repeat(u32::MAX), "rows")?,
+                squared_distances: try_collect(count, repeat(f32::INFINITY), "rows")?,
+            }))
         };
-        Assignments((0..points.chunks()).map(chunk).collect())
+        let chunks = (0..points.chunks()).map(chunk);
+        Ok(Assignments(chunks.collect::<Result<_>>()?))
     }
 
     pub(super) fn chunks(&self) -> usize {
@@ -68,19 +89,29 @@ impl Assignments {
 }
 
 /// Finds the nearest centre of each point of a chunk, the first of equally near ones.
-pub(super) fn nearest_centres(points: &PointSet, chunk: usize, centres: &[f32]) -> ChunkAssignment {
+pub(super) fn nearest_centres(
+    points: &PointSet,
+    chunk: usize,
+    centres: &[f32],
+    stop: &StopFlag,
+) -> Result<ChunkAssignment> {
     let blocks = points.blocks(chunk);
     let count = blocks.len() / points.width;
     let mut squares = vec![[0.0; LANES]; count];
     let mut clusters = vec![[0; LANES]; count];
-    nearest(
-        points.level,
-        blocks,
-        points.width,
-        centres,
-        &mut squares,
-        &mut clusters,
-    );
+    let blocks_per_poll = steps_per_poll(LANES * centres.len());
+    for first in (0..count).step_by(blocks_per_poll) {
+        check_cancelled(stop)?;
+        let part = first..(first + blocks_per_poll).min(count);
+        nearest(
+            points.level,
+            &blocks[part.start * points.width..part.end * points.width],
+            points.width,
+            centres,
+            &mut squares[part.clone()],
+            &mut clusters[part],
+        );
+    }
     let mut found = ChunkAssignment {
         clusters: clusters.into_flattened(),
         squared_distances: squares.into_flattened(),
@@ -89,7 +120,7 @@ pub(super) fn nearest_centres(points: &PointSet, chunk: usize, centres: &[f32]) 
     let count = points.chunk(chunk).len();
     found.clusters.truncate(count);
     found.squared_distances.truncate(count);
-    found
+    Ok(found)
 }
 
 /// Assigns each point of a chunk to its nearest centre and sums up the points of each cluster.
@@ -98,15 +129,12 @@ pub(super) fn assign(
     chunk: usize,
     centres: &[f32],
     assignments: &Assignments,
-) -> ChunkSums {
+    stop: &StopFlag,
+) -> Result<ChunkSums> {
     let width = points.width;
     let mut assignment = assignments.lock(chunk);
-    let mut sums = ChunkSums {
-        points: vec![0.0; centres.len()],
-        sizes: vec![0; centres.len() / width.max(1)],
-        ..ChunkSums::default()
-    };
-    let nearest = nearest_centres(points, chunk, centres);
+    let nearest = nearest_centres(points, chunk, centres, stop)?;
+    let mut sums = ChunkSums::zeros(centres.len() / width.max(1), width)?;
     let squares = nearest.squared_distances.iter();
     sums.squared_distances = squares.map(|&d| f64::from(d)).sum();
     let pairs = nearest.clusters.iter().zip(&assignment.clusters);
@@ -123,7 +151,7 @@ pub(super) fn assign(
         }
     }
     *assignment = nearest;
-    sums
+    Ok(sums)
 }
 
 /// Moves a point into each cluster without points: the point farthest from its own centre, among clusters of two or more

@@ -1,10 +1,11 @@
 //! One k-means run: seeding, then Lloyd's algorithm.
 
-use super::assignment::{Assignments, ChunkSums, MapChunks, assign, fill_empty_clusters};
+use super::assignment::{Assignments, ChunkRunner, ChunkSums, assign, fill_empty_clusters};
 use super::point_set::PointSet;
 use super::seeding::initial_centres;
 use crate::error::Result;
 use crate::random::RandomStream;
+use crate::try_alloc::try_zeroed;
 
 /// The largest number of Lloyd iterations. Data with clusters converges in far fewer.
 const MAX_ITERATIONS: usize = 300;
@@ -40,20 +41,20 @@ pub(in crate::discover) struct Clustering {
 pub(super) fn run(
     task: &KMeansTask<'_>,
     restart: u64,
-    map_chunks: &MapChunks<'_>,
+    chunks: &ChunkRunner<'_>,
 ) -> Result<Clustering> {
     let (points, width) = (task.points, task.points.width);
     let [seed, purpose, number] = task.stream_key;
     let mut stream = RandomStream::new(&[seed, purpose, number, task.k as u64, restart]);
-    let assignments = Assignments::unassigned(points);
-    let mut centres = initial_centres(points, task.k, &mut stream, &assignments, map_chunks)?;
+    let assignments = Assignments::unassigned(points)?;
+    let mut centres = initial_centres(points, task.k, &mut stream, &assignments, chunks)?;
     let k = centres.len() / width.max(1);
     let mut last = f64::INFINITY;
-    let mut means = vec![0.0; k * width];
-    let mut sizes = vec![0; k];
+    let mut means: Vec<f64> = try_zeroed(k * width, "centres")?;
+    let mut sizes = Vec::new();
     for _ in 0..MAX_ITERATIONS {
-        let chunks = map_chunks(&|c| assign(points, c, &centres, &assignments))?;
-        let mut sums = total(&chunks, k, width);
+        let of_chunks = (chunks.map)(&|c| assign(points, c, &centres, &assignments, chunks.stop))?;
+        let mut sums = total(&of_chunks, k, width)?;
         fill_empty_clusters(points, &mut sums, &assignments);
         for (c, &size) in sums.sizes.iter().enumerate() {
             for j in c * width..(c + 1) * width {
@@ -74,13 +75,13 @@ pub(super) fn run(
         let square = |(i, &cluster): (usize, &u32)| {
             points.squared_distance(i, &means[cluster as usize * width..])
         };
-        ChunkSums {
+        Ok(ChunkSums {
             squared_distances: pairs.map(square).sum(),
             ..ChunkSums::default()
-        }
+        })
     };
-    let chunks = map_chunks(&chunk_within)?;
-    let within = chunks.iter().map(|s| s.squared_distances).sum();
+    let within = (chunks.map)(&chunk_within)?;
+    let within = within.iter().map(|s| s.squared_distances).sum();
     Ok(Clustering {
         centres: means,
         assignments: assignments.into_clusters(),
@@ -90,12 +91,8 @@ pub(super) fn run(
 }
 
 /// Adds up the sums of all chunks, in their order.
-fn total(chunks: &[ChunkSums], k: usize, width: usize) -> ChunkSums {
-    let mut sums = ChunkSums {
-        points: vec![0.0; k * width],
-        sizes: vec![0; k],
-        ..ChunkSums::default()
-    };
+fn total(chunks: &[ChunkSums], k: usize, width: usize) -> Result<ChunkSums> {
+    let mut sums = ChunkSums::zeros(k, width)?;
     for chunk in chunks {
         let add = |(s, x): (&mut f64, &f64)| *s += x;
         sums.points.iter_mut().zip(&chunk.points).for_each(add);
@@ -104,5 +101,5 @@ fn total(chunks: &[ChunkSums], k: usize, width: usize) -> ChunkSums {
         sums.squared_distances += chunk.squared_distances;
         sums.reassigned += chunk.reassigned;
     }
-    sums
+    Ok(sums)
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::Result;
 use crate::parallel::ThreadPool;
 use crate::progress::{Monitor, check_cancelled};
-use assignment::ChunkSums;
+use assignment::{ChunkRunner, ChunkWork};
 
 pub(super) use lloyd::{Clustering, KMeansTask};
 pub(super) use point_set::PointSet;
@@ -51,6 +51,7 @@ impl KMeansRunner<'_> {
             monitor.progress(self.phase, done, total as u64);
         };
         self.pool.check_cancelled()?;
+        let stop = self.pool.stop();
         let summarized = |clustering: Clustering| (clustering.within, summarize(clustering));
         let share_chunks = tasks
             .iter()
@@ -61,24 +62,29 @@ impl KMeansRunner<'_> {
                 self.pool.check_cancelled()?;
                 report(self.pool.monitor());
                 let task = &tasks[at / restarts];
-                let in_parallel = |work: &(dyn Fn(usize) -> ChunkSums + Sync)| {
-                    let chunks = task.points.chunks();
-                    self.pool.map(chunks, || (), |(), i| work(i))
+                let chunks = ChunkRunner {
+                    map: &|work: &ChunkWork<'_>| {
+                        let chunks = task.points.chunks();
+                        self.pool.try_map(chunks, || Ok(()), |(), i| work(i))
+                    },
+                    stop,
                 };
-                let clustering = lloyd::run(task, (at % restarts) as u64, &in_parallel);
+                let clustering = lloyd::run(task, (at % restarts) as u64, &chunks);
                 results.push(clustering.map(summarized));
                 done.fetch_add(1, Ordering::Relaxed);
             }
             results
         } else {
-            let stop = self.pool.stop();
             let one_run = |(): &mut (), at: usize| {
                 let task = &tasks[at / restarts];
-                let sequentially = |work: &(dyn Fn(usize) -> ChunkSums + Sync)| {
-                    let chunk = |i| check_cancelled(stop).map(|()| work(i));
-                    (0..task.points.chunks()).map(chunk).collect()
+                let chunks = ChunkRunner {
+                    map: &|work: &ChunkWork<'_>| {
+                        let chunk = |i| check_cancelled(stop).and_then(|()| work(i));
+                        (0..task.points.chunks()).map(chunk).collect()
+                    },
+                    stop,
                 };
-                let clustering = lloyd::run(task, (at % restarts) as u64, &sequentially);
+                let clustering = lloyd::run(task, (at % restarts) as u64, &chunks);
                 let result = clustering.map(summarized);
                 done.fetch_add(1, Ordering::Relaxed);
                 result

@@ -101,6 +101,11 @@ impl PointSet {
         })
     }
 
+    /// Returns the memory of the points.
+    pub(in crate::discover) fn bytes(&self) -> usize {
+        size_of_val(self.blocks.as_slice())
+    }
+
     fn set(&mut self, point: usize, j: usize, x: f32) {
         self.blocks[point / LANES * self.width + j][point % LANES] = x;
     }

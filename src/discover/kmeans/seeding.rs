@@ -5,10 +5,11 @@
 //! samples a few candidates for each centre and keeps the one that leaves the smallest sum of squared distances. A
 //! single candidate often falls twice into a large cluster and never into a small one.
 
-use super::assignment::{Assignments, ChunkSums, MapChunks, nearest_centres};
+use super::assignment::{Assignments, ChunkRunner, ChunkSums, nearest_centres};
 use super::point_set::{CHUNK_POINTS, PointSet};
 use crate::error::Result;
 use crate::random::RandomStream;
+use crate::try_alloc::try_with_capacity;
 
 /// Returns the initial centres, row-major. There are fewer than `k` if there are fewer distinct points.
 ///
@@ -18,36 +19,37 @@ pub(super) fn initial_centres(
     k: usize,
     stream: &mut RandomStream,
     assignments: &Assignments,
-    map_chunks: &MapChunks<'_>,
+    chunks: &ChunkRunner<'_>,
 ) -> Result<Vec<f32>> {
     let candidate_count = 2 + (k as f64).ln() as usize;
-    let mut centres: Vec<f32> = Vec::new();
+    let k = k.min(points.count);
+    let mut centres: Vec<f32> = try_with_capacity(k * points.width, "centres")?;
     let mut candidates = vec![stream.below(points.count.max(1) as u64) as usize];
-    for c in 0..k.min(points.count) {
-        let next = best_candidate(points, &candidates, assignments, map_chunks)?;
+    for c in 0..k {
+        let next = best_candidate(points, &candidates, assignments, chunks)?;
         centres.extend(points.values(next));
         let newest = &centres[c * points.width..];
         let update_distances = |chunk: usize| {
             let mut assignment = assignments.lock(chunk);
-            let to_newest = nearest_centres(points, chunk, newest).squared_distances;
+            let to_newest = nearest_centres(points, chunk, newest, chunks.stop)?.squared_distances;
             let mut total = 0.0;
             for (distance, new) in assignment.squared_distances.iter_mut().zip(to_newest) {
                 *distance = distance.min(new);
                 total += f64::from(*distance);
             }
-            ChunkSums {
+            Ok(ChunkSums {
                 squared_distances: total,
                 ..ChunkSums::default()
-            }
+            })
         };
-        let chunks = map_chunks(&update_distances)?;
-        let total: f64 = chunks.iter().map(|s| s.squared_distances).sum();
+        let sums = (chunks.map)(&update_distances)?;
+        let total: f64 = sums.iter().map(|s| s.squared_distances).sum();
         if total == 0.0 {
             break;
         }
         candidates.clear();
         for _ in 0..candidate_count {
-            candidates.push(sample_point(&chunks, stream.uniform() * total, assignments));
+            candidates.push(sample_point(&sums, stream.uniform() * total, assignments));
         }
     }
     Ok(centres)
@@ -58,7 +60,7 @@ fn best_candidate(
     points: &PointSet,
     candidates: &[usize],
     assignments: &Assignments,
-    map_chunks: &MapChunks<'_>,
+    chunks: &ChunkRunner<'_>,
 ) -> Result<usize> {
     if let [only] = candidates {
         return Ok(*only);
@@ -69,19 +71,19 @@ fn best_candidate(
     let chunk_sums = |chunk: usize| {
         let assignment = assignments.lock(chunk);
         let sum_with = |row: &Vec<f32>| {
-            let to_row = nearest_centres(points, chunk, row).squared_distances;
+            let to_row = nearest_centres(points, chunk, row, chunks.stop)?.squared_distances;
             let pairs = assignment.squared_distances.iter().zip(to_row);
-            pairs.map(|(old, new)| f64::from(old.min(new))).sum()
+            Ok(pairs.map(|(old, new)| f64::from(old.min(new))).sum())
         };
-        ChunkSums {
-            points: rows.iter().map(sum_with).collect(),
+        Ok(ChunkSums {
+            points: rows.iter().map(sum_with).collect::<Result<_>>()?,
             ..ChunkSums::default()
-        }
+        })
     };
-    let chunks = map_chunks(&chunk_sums)?;
+    let sums = (chunks.map)(&chunk_sums)?;
     let mut best = (f64::INFINITY, candidates[0]);
     for (at, &point) in candidates.iter().enumerate() {
-        let sum: f64 = chunks.iter().map(|s| s.points[at]).sum();
+        let sum: f64 = sums.iter().map(|s| s.points[at]).sum();
         if sum < best.0 {
             best = (sum, point);
         }

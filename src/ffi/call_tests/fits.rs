@@ -184,7 +184,10 @@ fn a_fit_in_the_background_is_watched_by_two_threads() {
                 let status =
                     unsafe { s3cmtf_fit_get_progress(shared(handle.0), &mut progress, None) };
                 assert_eq!(status, S3CMTF_OK);
-                let running = created(|out| s3cmtf_fit_wait(shared(handle.0), -1.0, out, None));
+                // SAFETY: an object of this test.
+                let wait =
+                    |out: Option<&mut _>| unsafe { s3cmtf_fit_wait(handle.0, -1.0, out, None) };
+                let running = created(wait);
                 assert_eq!(running, 0);
             });
         }
@@ -195,6 +198,76 @@ fn a_fit_in_the_background_is_watched_by_two_threads() {
     assert_eq!(status, S3CMTF_BAD_STATE);
     s3cmtf_fit_free(owned(fit));
     read_numbers(model);
+    s3cmtf_model_free(owned(model));
+}
+
+/// Returns whether a thread of this process sleeps.
+#[cfg(target_os = "linux")]
+fn sleeps(thread: &str) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+    // The name of the thread, in brackets, comes before the state.
+    state.rsplit(") ").next().unwrap().starts_with('S')
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[cfg_attr(miri, ignore = "reads the states of threads from the system")]
+fn threads_that_wait_for_a_fit_return_when_it_is_freed() {
+    let arrays = Arrays::new();
+    let fit = fit(&arrays, "epochs=1000000 threads=1");
+    assert_eq!(s3cmtf_fit_start(exclusive(fit), None), S3CMTF_OK);
+    struct Fit(*mut FitHandle);
+    // SAFETY: the function that waits may run concurrently.
+    unsafe impl Sync for Fit {}
+    let handle = &Fit(fit);
+    let (sender, threads) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                let own = std::fs::read_link("/proc/thread-self").unwrap();
+                let own = own.file_name().unwrap().to_str().unwrap().to_string();
+                sender.send(own).unwrap();
+                // SAFETY: an object that is freed while this waits.
+                let wait =
+                    |out: Option<&mut _>| unsafe { s3cmtf_fit_wait(handle.0, -1.0, out, None) };
+                assert_eq!(created(wait), 0);
+            });
+        }
+        // All sleep, since the fit does not end by itself.
+        for thread in threads.iter().take(3) {
+            while !sleeps(&thread) {
+                std::thread::yield_now();
+            }
+        }
+        s3cmtf_fit_free(owned(handle.0));
+    });
+}
+
+/// Frees the fit that `user` points to, which runs this callback.
+unsafe extern "C" fn free_own_fit(progress: *const Progress, user: *mut c_void) -> i32 {
+    // SAFETY: a struct of the library.
+    if unsafe { (*progress).event } != S3CMTF_EVENT_EPOCH {
+        return 0;
+    }
+    // SAFETY: the test passes the place of the handle; other calls of this callback find NULL.
+    let handle = unsafe { std::mem::replace(&mut *user.cast::<*mut FitHandle>(), ptr::null_mut()) };
+    s3cmtf_fit_free(owned(handle));
+    0
+}
+
+#[test]
+fn a_fit_that_its_callback_frees_ends() {
+    let arrays = Arrays::new();
+    let fit = fit(&arrays, "epochs=1000000 threads=1");
+    let mut handle = fit;
+    let user = (&raw mut handle).cast();
+    // SAFETY: the handle that the callback frees outlives the fit.
+    let status = unsafe { s3cmtf_fit_set_callback(exclusive(fit), Some(free_own_fit), user, None) };
+    assert_eq!(status, S3CMTF_OK);
+    // SAFETY: an object of this test.
+    let model = created(|out| unsafe { s3cmtf_fit_run(fit, out, ptr::null_mut()) });
+    assert!(handle.is_null());
     s3cmtf_model_free(owned(model));
 }
 

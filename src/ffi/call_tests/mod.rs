@@ -3,5 +3,6 @@
 #![allow(unsafe_code)]
 
 mod fits;
+mod invalid_entries;
 mod objects;
 mod requests;

@@ -147,15 +147,20 @@ pub(super) fn problem(arrays: &Arrays) -> *mut ProblemHandle {
 const OPTIONS: &str = "rank=2 epochs=1 start=identity eta=0.01 core_step=1 lambda_reg=0.1 biases=false orthogonal=false \
                        kernel=scalar";
 
-/// Returns a fit of the problem with [`OPTIONS`] and these. The objects it is made from are freed.
-pub(super) fn fit(arrays: &Arrays, options: &str) -> *mut FitHandle {
-    let options = CString::new(format!("{OPTIONS} {options}")).unwrap();
-    let problem = problem(arrays);
+/// Returns [`OPTIONS`] and these.
+pub(super) fn options(more: &str) -> *mut OptionsHandle {
+    let text = CString::new(format!("{OPTIONS} {more}")).unwrap();
     // SAFETY: NULL means the defaults.
     let handle = created(|out| unsafe { s3cmtf_options_new(ptr::null(), out, None) });
     // SAFETY: the text ends in NUL.
-    let status = unsafe { s3cmtf_options_parse(exclusive(handle), options.as_ptr(), None) };
+    let status = unsafe { s3cmtf_options_parse(exclusive(handle), text.as_ptr(), None) };
     assert_eq!(status, S3CMTF_OK);
+    handle
+}
+
+/// Returns a fit of the problem with [`options`]. The objects it is made from are freed.
+pub(super) fn fit(arrays: &Arrays, more: &str) -> *mut FitHandle {
+    let (problem, handle) = (problem(arrays), options(more));
     let fit = created(|out| s3cmtf_fit_new(shared(problem), shared(handle), out, None));
     s3cmtf_problem_free(owned(problem));
     s3cmtf_options_free(owned(handle));
@@ -183,7 +188,8 @@ pub(super) fn fitted(arrays: &Arrays, options: &str) -> *mut ModelHandle {
     // SAFETY: the number that the callback changes outlives the fit.
     let status = unsafe { s3cmtf_fit_set_callback(exclusive(fit), Some(count_epochs), user, None) };
     assert_eq!(status, S3CMTF_OK);
-    let model = created(|out| s3cmtf_fit_run(exclusive(fit), out, None));
+    // SAFETY: an object of this test.
+    let model = created(|out| unsafe { s3cmtf_fit_run(fit, out, ptr::null_mut()) });
     s3cmtf_fit_free(owned(fit));
     assert!(epochs > 0);
     model

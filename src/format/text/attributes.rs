@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::bins::Bins;
-use super::columns::{HeaderColumns, check_distinct, load_ids};
-use super::derived::{IdRules, is_missing, list_parts};
+use super::columns::{check_distinct, load_ids};
+use super::derived::{IdRules, list_parts};
 use super::entry::{Entry, EntryParser};
-use super::fields::quote;
-use super::options::{DelimitedOptions, TextOptions};
+use super::fields::{id_text, quote};
+use super::header::{FirstLines, HeaderColumns};
+use super::options::TextOptions;
 use super::records::Records;
 use super::sink::Sink;
 use super::source::TextSource;
@@ -55,9 +56,7 @@ impl TensorRows {
 
     /// Returns the row of a key; `None` if the tensor does not have it.
     fn find(&self, key: &[u8], zero_based: bool) -> std::result::Result<Option<u32>, String> {
-        let Ok(text) = std::str::from_utf8(key) else {
-            return Err(format!("the key {} is not UTF-8 text", quote(key)));
-        };
+        let text = id_text(key).map_err(|what| format!("the key {what}"))?;
         if text.is_empty() {
             return Err("the key is empty".into());
         }
@@ -106,10 +105,23 @@ struct TableColumns<'a> {
     width: usize,
 }
 
+impl TableColumns<'_> {
+    /// Returns the attributes before the first line.
+    fn new_attributes(&self) -> std::result::Result<Vec<Attribute>, String> {
+        let attribute = |n: usize| match self.rules.bin.get(n) {
+            None => Ok(Attribute::Number),
+            Some(None) => Ok(Attribute::Categories(Names::default())),
+            Some(Some(rule)) => Bins::new(*rule, None).map(Attribute::Bins),
+        };
+        (0..self.attributes.len()).map(attribute).collect()
+    }
+}
+
 /// Reads the matrix into `sink`. Its first mode has the rows of the tensor, its second the attributes.
 pub(super) fn read(
     source: &TextSource,
     records: &mut Records,
+    first: &FirstLines,
     options: &TextOptions,
     sink: &mut Sink<'_>,
     monitor: &dyn Monitor,
@@ -119,11 +131,14 @@ pub(super) fn read(
     let (mode, file) = d.rows_of.as_ref().expect("the caller checked it");
     let rows = TensorRows::open(file, *mode)?;
     let parser = EntryParser::new(2, None, sink.value_kind);
-    let mut layout: Option<TableColumns<'_>> = None;
-    let mut attributes: Vec<Attribute> = Vec::new();
+    let in_first_line = |what: String| Error::text(&source.name, first.line, what);
+    let table = table_columns(&HeaderColumns::new(first, d)).map_err(in_first_line)?;
+    let mut attributes = table
+        .new_attributes()
+        .map_err(|what| Error::argument(format!("rows-of: {what}")))?;
     let mut cells: Vec<(usize, Cell)> = Vec::new();
     // The provisional column of the matrix of each category or bin of an attribute.
-    let mut columns: Vec<Vec<Option<u32>>> = Vec::new();
+    let mut columns: Vec<Vec<Option<u32>>> = vec![Vec::new(); attributes.len()];
     let mut provisional: Vec<(usize, u32)> = Vec::new();
     // The last line with an entry in each column of the matrix.
     let mut last_line: Vec<u64> = Vec::new();
@@ -131,31 +146,12 @@ pub(super) fn read(
     let mut seen: HashMap<u32, (u64, u64)> = HashMap::new();
     let hasher = foldhash::fast::RandomState::default();
     let mut skipped = SkippedLines::default();
-    let mut first_line = true;
     let mut first_unknown = None;
     let mut known = 0u64;
+    sink.begin(2, false)?;
     while let Some(line) = records.next(source, monitor)? {
         let bad = |what: String| Error::text(&source.name, line, what);
         let record = &records.record;
-        let table = match &layout {
-            Some(table) => table,
-            None => {
-                let table = table_columns(record, d).map_err(bad)?;
-                for n in 0..table.attributes.len() {
-                    attributes.push(match table.rules.bin.get(n) {
-                        None => Attribute::Number,
-                        Some(None) => Attribute::Categories(Names::default()),
-                        Some(Some(rule)) => Attribute::Bins(Bins::new(*rule, None).map_err(bad)?),
-                    });
-                }
-                columns.resize_with(attributes.len(), Vec::new);
-                sink.begin(2, false)?;
-                layout.insert(table)
-            }
-        };
-        if std::mem::take(&mut first_line) && !d.no_header {
-            continue;
-        }
         let parsed = (|| -> std::result::Result<Option<(u32, bool)>, String> {
             records.check_width(table.width)?;
             let key = record[table.key].trim_ascii();
@@ -166,7 +162,7 @@ pub(super) fn read(
             let mut missing = false;
             for (n, attribute) in attributes.iter_mut().enumerate() {
                 let field = record[table.attributes[n]].trim_ascii();
-                if is_missing(d, field) {
+                if d.is_missing(field) {
                     missing = true;
                     continue;
                 }
@@ -252,8 +248,7 @@ pub(super) fn read(
     if provisional.is_empty() {
         return Err(skipped.nothing_left(&source.name));
     }
-    let labels = layout.map_or(Vec::new(), |table| table.labels);
-    let (table, names) = matrix_columns(attributes, &labels, &provisional)
+    let (columns, names) = matrix_columns(attributes, &table.labels, &provisional)
         .map_err(|what| Error::file(&source.name, what))?;
     let dims = vec![rows.dim, names.len() as u64];
     let mut all_names = vec![(1, names)];
@@ -263,7 +258,7 @@ pub(super) fn read(
     Ok(TextResult {
         names: all_names,
         dims: Some(dims),
-        renumbered: vec![(1, table)],
+        renumbered: vec![(1, columns)],
         skipped,
         ..TextResult::default()
     })
@@ -290,12 +285,8 @@ fn check_options(options: &TextOptions) -> Result<()> {
 }
 
 /// Finds the columns of the table in its first line.
-fn table_columns<'a>(
-    header: &csv::ByteRecord,
-    d: &'a DelimitedOptions,
-) -> std::result::Result<TableColumns<'a>, String> {
-    let header = HeaderColumns::new(header, d);
-    let width = header.header.len();
+fn table_columns<'a>(header: &HeaderColumns<'a>) -> std::result::Result<TableColumns<'a>, String> {
+    let (width, d) = (header.width(), header.options);
     let find = |names: &[String]| -> std::result::Result<Vec<usize>, String> {
         names.iter().map(|name| header.find(name)).collect()
     };
@@ -310,7 +301,7 @@ fn table_columns<'a>(
     Ok(TableColumns {
         key,
         labels: attributes.iter().map(|&c| header.label(c)).collect(),
-        rules: IdRules::new(&header, categories, d)?,
+        rules: IdRules::new(header, categories, d)?,
         attributes,
         width,
     })
@@ -335,9 +326,7 @@ fn parse_cells(
             if field.is_empty() {
                 return Err("the field is empty".into());
             }
-            if std::str::from_utf8(field).is_err() {
-                return Err(format!("{} is not UTF-8 text", quote(field)));
-            }
+            id_text(field)?;
             add(Cell::Category(0..field.len()));
         }
     }
@@ -380,5 +369,11 @@ fn matrix_columns(
     let table = provisional
         .iter()
         .map(|&(n, local)| finals[n][local as usize]);
-    Ok((table.collect(), Names::from_names(all)))
+    let names = Names::from_names(all);
+    match names.first_shared() {
+        None => Ok((table.collect(), names)),
+        Some(shared) => Err(format!(
+            "two columns of the matrix would be called {shared:?}; rename a column of the table"
+        )),
+    }
 }

@@ -58,9 +58,10 @@ impl BinnedColumn {
     /// Parses `COLUMN:quantiles=N`, `COLUMN:width=W` or `COLUMN:log=B`.
     pub(super) fn parse_number(text: &str) -> Result<BinnedColumn, String> {
         let expected = || {
-            "COLUMN:quantiles=N (2 or more), COLUMN:width=W (above 0) or COLUMN:log=B (above 1), \
-             such as age:quantiles=10"
-                .to_string()
+            format!(
+                "COLUMN:RULE with the rule {}, such as age:quantiles=10",
+                NumberRule::EXPECTED
+            )
         };
         let (column, rule) = text.rsplit_once(':').ok_or_else(expected)?;
         let rule = NumberRule::parse(rule).filter(|_| !column.is_empty());
@@ -98,6 +99,9 @@ impl Bins {
                      convert all lines at once and split the entries afterwards"
                         .into(),
                 );
+            }
+            BinRule::Number(rule) if !rule.is_valid() => {
+                return Err(format!("bins {rule:?}: {}", NumberRule::EXPECTED));
             }
             BinRule::Number(_) => None,
         };

@@ -1,16 +1,16 @@
 //! The columns of CSV and TSV files: their roles, and the indices of ids.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use super::entry::EntryParser;
-use super::fields::quote;
+use super::fields::{id_text, quote};
+use super::header::HeaderColumns;
 use super::options::{DelimitedOptions, TextOptions};
 use super::sink::Sink;
+use super::value_column::{NO_VALUE_REMEDY, choose_value_column};
 use crate::error::{Error, Result};
 use crate::format::header::{MAX_DIM, MAX_ORDER, MIN_ORDER};
 use crate::format::names::Names;
-use crate::nearest_name::did_you_mean;
 
 /// The role of each column.
 pub(super) struct ColumnRoles {
@@ -47,77 +47,6 @@ pub(super) fn entry_parser(
     Ok(parser)
 }
 
-/// Columns that a message lists at most.
-const MAX_LISTED: usize = 30;
-
-/// The columns of the first line, which the options name by their header or their number from 1.
-pub(super) struct HeaderColumns<'a> {
-    pub header: &'a csv::ByteRecord,
-    options: &'a DelimitedOptions,
-    /// The first column with each name that the options mention; `None` if no column has it.
-    by_name: HashMap<&'a [u8], Option<usize>, foldhash::fast::RandomState>,
-}
-
-impl<'a> HeaderColumns<'a> {
-    /// Finds all names that the options mention in one pass over the header.
-    pub(super) fn new(header: &'a csv::ByteRecord, options: &'a DelimitedOptions) -> Self {
-        let mut by_name = HashMap::default();
-        if !options.no_header {
-            by_name.extend(options.column_names().map(|name| (name.as_bytes(), None)));
-        }
-        if !by_name.is_empty() {
-            for (column, name) in header.iter().enumerate() {
-                if let Some(first) = by_name.get_mut(name.trim_ascii()) {
-                    first.get_or_insert(column);
-                }
-            }
-        }
-        HeaderColumns {
-            header,
-            options,
-            by_name,
-        }
-    }
-
-    /// Returns the column that `reference`, one of the names in the options, means.
-    pub(super) fn find(&self, reference: &str) -> std::result::Result<usize, String> {
-        if let Some(&Some(column)) = self.by_name.get(reference.as_bytes()) {
-            return Ok(column);
-        }
-        let width = self.header.len();
-        match reference.parse::<usize>() {
-            Ok(number) if (1..=width).contains(&number) => Ok(number - 1),
-            _ if self.options.no_header => Err(format!(
-                "there is no column {reference}; columns are numbered 1 to {width}"
-            )),
-            _ => Err(self.unknown_column(reference)),
-        }
-    }
-
-    #[cold]
-    fn unknown_column(&self, reference: &str) -> String {
-        let names: Vec<_> = self.header.iter().map(String::from_utf8_lossy).collect();
-        let suggestion = did_you_mean(reference, names.iter().map(|n| n.trim()));
-        let listed = self.header.iter().take(MAX_LISTED).map(quote);
-        let mut listed: Vec<String> = listed.collect();
-        if names.len() > MAX_LISTED {
-            listed.push(format!("and {} more", names.len() - MAX_LISTED));
-        }
-        format!(
-            "there is no column '{reference}'; the first line has {}{suggestion}",
-            listed.join(", ")
-        )
-    }
-
-    /// Returns what messages call a column: its header, or its number from 1 without a header.
-    pub(super) fn label(&self, column: usize) -> String {
-        if self.options.no_header {
-            return (column + 1).to_string();
-        }
-        String::from_utf8_lossy(self.header[column].trim_ascii()).into_owned()
-    }
-}
-
 /// Returns a message if two of these columns are the same. `width` is the number of columns of a line.
 pub(super) fn check_distinct(
     columns: impl IntoIterator<Item = usize>,
@@ -132,57 +61,60 @@ pub(super) fn check_distinct(
     Ok(())
 }
 
-/// Assigns a role to each column from the first line.
+/// Assigns a role to each column from the first lines.
 pub(super) fn assign_roles(
     columns: &HeaderColumns<'_>,
     no_value: bool,
 ) -> std::result::Result<ColumnRoles, String> {
-    let (header, d) = (columns.header, columns.options);
-    let find = |reference: &str| columns.find(reference);
-    let weight = d.weight.as_deref().map(find).transpose()?;
-    let value = match (&d.value, no_value) {
-        (Some(_), true) => {
-            return Err(
-                "a value column is named, but there are no values (option no-value)".into(),
-            );
-        }
-        (Some(name), false) => Some(find(name)?),
-        (None, true) => None,
-        (None, false) => {
-            // The last column that is not the weight.
-            let last = header.len().checked_sub(1);
-            if last.is_some() && last == weight {
-                header.len().checked_sub(2)
-            } else {
-                last
-            }
-        }
-    };
-    let indices: Vec<usize> = if d.columns.is_empty() {
-        (0..header.len())
-            .filter(|&c| Some(c) != value && Some(c) != weight)
-            .collect()
+    let (width, d) = (columns.width(), columns.options);
+    let find = |reference: &String| columns.find(reference);
+    let weight = d.weight.as_ref().map(find).transpose()?;
+    let stated = d.value.as_ref().map(find).transpose()?;
+    if stated.is_some() && no_value {
+        return Err("a value column is named, but there are no values (option no-value)".into());
+    }
+    let named: std::result::Result<Vec<usize>, String> = d.columns.iter().map(find).collect();
+    let named = named?;
+    let others = usize::from(!no_value) + usize::from(weight.is_some());
+    let order = if named.is_empty() {
+        width.saturating_sub(others)
     } else {
-        d.columns
-            .iter()
-            .map(|c| find(c))
-            .collect::<std::result::Result<_, _>>()?
+        named.len()
     };
-    if !(MIN_ORDER..=MAX_ORDER).contains(&indices.len()) {
-        let delimiter_hint = if header.len() == 1 {
-            "; is the delimiter right?"
+    if !(MIN_ORDER..=MAX_ORDER).contains(&order) {
+        let hint = if width == MIN_ORDER && !no_value {
+            format!("; {NO_VALUE_REMEDY}")
+        } else if width < MIN_ORDER + others {
+            columns.delimiter_hint()
         } else {
-            ""
+            String::new()
         };
         return Err(format!(
-            "{} index columns; {MIN_ORDER} to {MAX_ORDER} are needed (choose them with the option columns){delimiter_hint}",
-            indices.len()
+            "{order} index columns; {MIN_ORDER} to {MAX_ORDER} are needed (choose them with the option columns){hint}"
         ));
     }
-    check_distinct(
-        indices.iter().copied().chain(value).chain(weight),
-        header.len(),
-    )?;
+    check_distinct(named.iter().copied().chain(stated).chain(weight), width)?;
+    let value = match stated {
+        Some(column) => Some(column),
+        None if no_value => None,
+        None if d.no_header => {
+            let is_other = |c: &usize| Some(*c) != weight && !named.contains(c);
+            let last = (0..width).rfind(is_other);
+            Some(last.ok_or(format!(
+                "no column is left for the values; {NO_VALUE_REMEDY}"
+            ))?)
+        }
+        None => Some(choose_value_column(columns, &named, weight)?),
+    };
+    let is_index = |c: &usize| Some(*c) != value && Some(*c) != weight;
+    let indices: Vec<usize> = if named.is_empty() {
+        (0..width).filter(is_index).collect()
+    } else {
+        named
+    };
+    if d.columns.is_empty() && !d.no_header {
+        columns.check_named(&indices)?;
+    }
     let mut strings = Vec::new();
     for s in &d.strings {
         let column = find(s)?;
@@ -200,27 +132,50 @@ pub(super) fn assign_roles(
         value,
         weight,
         strings,
-        width: header.len(),
+        width,
     })
 }
 
-/// Decides from the first entry which modes have string ids: those that the caller declares, those with given names,
+/// The ids of a mode that are strings.
+#[derive(Debug, Default)]
+pub(super) struct StringIds {
+    pub names: Names,
+    /// Number of the first rows, whose names were known before the text was read. 0: the text alone determines the rows.
+    known: u64,
+    /// Whether `#50` means row 50. It is a name if known names look like this.
+    takes_numbers: bool,
+}
+
+/// Decides from the first entry which modes have string ids: those that the caller declares, those with known names,
 /// and those whose first id is not a number.
 pub(super) fn choose_string_ids(
     first: &csv::ByteRecord,
     roles: &ColumnRoles,
     d: &DelimitedOptions,
-) -> Result<Vec<Option<Names>>> {
+) -> Result<Vec<Option<StringIds>>> {
     let mut string_ids = Vec::with_capacity(roles.indices.len());
     for (n, &column) in roles.indices.iter().enumerate() {
         let given = d.names.iter().find(|(mode, _)| *mode == n);
+        let known = d.known_names.iter().find(|(mode, _)| *mode == n);
         let id = first[column].trim_ascii();
         let digits = id.strip_prefix(b"-").unwrap_or(id);
         let numeric = !id.is_empty() && digits.iter().all(u8::is_ascii_digit);
-        string_ids.push(match given {
-            Some((_, path)) => Some(load_ids(path)?),
+        let names = match (given, known) {
+            (Some((_, path)), _) => Some(load_ids(path)?),
+            (None, Some((_, names))) => Some(Names::clone(names)),
+            (None, None) => None,
+        };
+        string_ids.push(match names {
+            Some(names) => {
+                let has_numbers = names.iter().any(|(_, name)| row_number(name).is_some());
+                Some(StringIds {
+                    known: names.len() as u64,
+                    takes_numbers: !has_numbers,
+                    names,
+                })
+            }
             None if d.all_strings || roles.strings.contains(&column) || !numeric => {
-                Some(Names::default())
+                Some(StringIds::default())
             }
             None => None,
         });
@@ -235,6 +190,13 @@ pub(super) fn choose_string_ids(
     Ok(string_ids)
 }
 
+/// Returns the digits of `#50`.
+fn row_number(text: &str) -> Option<&str> {
+    let digits = text.strip_prefix('#')?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    is_number.then_some(digits)
+}
+
 /// Loads names that serve as ids, so that no two rows may share one.
 pub(super) fn load_ids(path: &Path) -> Result<Names> {
     let names = Names::load(path)?;
@@ -247,9 +209,10 @@ pub(super) fn load_ids(path: &Path) -> Result<Names> {
     }
 }
 
-/// Returns the index of a string id, adding a name if it is new.
+/// Returns the index of a string id, adding a name if it is new. In a mode with known names `#50` is row 50, and `=#50` the name
+/// `#50`, unless known names look like this.
 pub(super) fn string_index(
-    names: &mut Names,
+    ids: &mut StringIds,
     n: usize,
     field: &[u8],
     dim: u64,
@@ -257,13 +220,32 @@ pub(super) fn string_index(
     if field.is_empty() {
         return Err(format!("the id of mode {} is missing", n + 1));
     }
-    let Ok(text) = std::str::from_utf8(field) else {
+    let mut text = id_text(field).map_err(|what| format!("mode {}: the id {what}", n + 1))?;
+    if ids.known > 0 && ids.takes_numbers {
+        if let Some(digits) = row_number(text) {
+            return match digits.parse::<u64>() {
+                Ok(row) if (1..=ids.known).contains(&row) => Ok((row - 1) as u32),
+                _ => Err(format!(
+                    "{} is no row of mode {}, which has rows #1 to #{}; write ={text} if this is a name",
+                    quote(field),
+                    n + 1,
+                    ids.known
+                )),
+            };
+        }
+        if text.starts_with("=#") {
+            text = &text[1..];
+        }
+    }
+    let names = &mut ids.names;
+    if let Some(shared) = names.shared(text) {
         return Err(format!(
-            "id {} of mode {} is not UTF-8 text",
-            quote(field),
-            n + 1
+            "rows {} of mode {} have the name {}",
+            shared,
+            n + 1,
+            quote(field)
         ));
-    };
+    }
     let index = names
         .intern(text)
         .ok_or_else(|| format!("mode {} has more than {MAX_DIM} different ids", n + 1))?;

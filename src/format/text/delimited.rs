@@ -1,11 +1,10 @@
 //! Reads CSV and TSV: selected columns, with ids that are numbers or strings.
 
 use super::attributes;
-use super::columns::{
-    ColumnRoles, HeaderColumns, assign_roles, choose_string_ids, entry_parser, string_index,
-};
+use super::columns::{StringIds, assign_roles, choose_string_ids, entry_parser, string_index};
 use super::derived;
 use super::entry::{Entry, EntryParser};
+use super::header::HeaderColumns;
 use super::options::TextOptions;
 use super::records::Records;
 use super::sink::Sink;
@@ -13,7 +12,6 @@ use super::source::TextSource;
 use super::text_result::TextResult;
 use crate::error::{Error, Result};
 use crate::format::header::check_dims;
-use crate::format::names::Names;
 use crate::progress::Monitor;
 
 /// Reads all entries into `sink`.
@@ -33,36 +31,26 @@ pub(super) fn read(
     if let Some(dims) = &options.dims {
         check_dims(dims)?;
     }
-    let mut records = Records::new(source, delimiter, d);
+    let (mut records, first) = Records::open(source, delimiter, d, monitor)?;
     if d.rows_of.is_some() {
-        return attributes::read(source, &mut records, options, sink, monitor);
+        return attributes::read(source, &mut records, &first, options, sink, monitor);
     }
     if d.derives_ids() {
-        return derived::read(source, &mut records, options, sink, monitor);
+        return derived::read(source, &mut records, &first, options, sink, monitor);
     }
-    let mut roles: Option<ColumnRoles> = None;
+    let roles = assign_roles(&HeaderColumns::new(&first, d), options.no_value)
+        .map_err(|what| Error::text(&source.name, first.line, what))?;
     // Names of each mode whose ids are strings.
-    let mut string_ids: Vec<Option<Names>> = Vec::new();
+    let mut string_ids: Vec<Option<StringIds>> = Vec::new();
     let mut parser = EntryParser::new(0, None, sink.value_kind);
     let mut entry = Entry::new();
-    let mut first_line = true;
     while let Some(line) = records.next(source, monitor)? {
         let bad = |what: String| Error::text(&source.name, line, what);
         let record = &records.record;
-        let roles = match &roles {
-            Some(r) => r,
-            None => {
-                let columns = HeaderColumns::new(record, d);
-                roles.insert(assign_roles(&columns, options.no_value).map_err(bad)?)
-            }
-        };
-        if std::mem::take(&mut first_line) && !d.no_header {
-            continue;
-        }
         records.check_width(roles.width).map_err(bad)?;
         if !sink.has_begun() {
-            parser = entry_parser(roles, options, sink)?;
-            string_ids = choose_string_ids(record, roles, d)?;
+            parser = entry_parser(&roles, options, sink)?;
+            string_ids = choose_string_ids(record, &roles, d)?;
             sink.begin(roles.indices.len(), roles.weight.is_some())?;
         }
         for (n, &column) in roles.indices.iter().enumerate() {
@@ -82,17 +70,18 @@ pub(super) fn read(
         }
         sink.push(&entry)?;
     }
-    if let (false, Some(roles), Some(_)) = (sink.has_begun(), &roles, &options.dims) {
+    if !sink.has_begun() && options.dims.is_some() {
         sink.begin(roles.indices.len(), roles.weight.is_some())?;
     }
     let names = string_ids
         .into_iter()
         .enumerate()
-        .filter_map(|(n, names)| Some((n, names?)))
+        .filter_map(|(n, names)| Some((n, names?.names)))
         .collect();
     Ok(TextResult {
         names,
-        columns: roles.map_or(Vec::new(), |roles| roles.labels),
+        columns: roles.labels,
+        is_delimited: true,
         ..TextResult::default()
     })
 }

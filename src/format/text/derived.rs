@@ -4,25 +4,21 @@
 
 use super::bins::{BinRule, Bins};
 use super::columns::{
-    ColumnRoles, HeaderColumns, assign_roles, choose_string_ids, entry_parser, string_index,
+    ColumnRoles, StringIds, assign_roles, choose_string_ids, entry_parser, string_index,
 };
 use super::entry::{Entry, EntryParser};
-use super::fields::quote;
+use super::fields::id_text;
+use super::header::{FirstLines, HeaderColumns};
 use super::options::{DelimitedOptions, TextOptions};
 use super::records::Records;
 use super::sink::Sink;
 use super::source::TextSource;
 use super::text_result::{SkippedLines, TextResult};
 use crate::error::{Error, Result};
-use crate::format::names::Names;
 use crate::progress::Monitor;
 
-/// Returns whether a field has the text of a missing one.
-pub(super) fn is_missing(d: &DelimitedOptions, field: &[u8]) -> bool {
-    d.missing
-        .as_deref()
-        .is_some_and(|text| text.as_bytes() == field)
-}
+/// The largest number of entries of a line whose lists are combined. A single list may have any length, since the line grows with it.
+const MAX_COMBINATIONS: usize = 1_000_000;
 
 impl SkippedLines {
     /// Counts an invalid line if the options ask for that; otherwise returns an error.
@@ -102,7 +98,7 @@ impl<'a> IdRules<'a> {
 enum RowIds {
     /// Indices.
     Numbers,
-    Strings(Names),
+    Strings(StringIds),
     Bins(Bins),
 }
 
@@ -118,6 +114,7 @@ enum Key {
 pub(super) fn read(
     source: &TextSource,
     records: &mut Records,
+    first: &FirstLines,
     options: &TextOptions,
     sink: &mut Sink<'_>,
     monitor: &dyn Monitor,
@@ -128,8 +125,10 @@ pub(super) fn read(
             "numeric columns are for attribute tables; state whose rows they describe (option rows-of)",
         ));
     }
-    let mut first_line = true;
-    let mut layout: Option<(ColumnRoles, IdRules<'_>)> = None;
+    let in_first_line = |what: String| Error::text(&source.name, first.line, what);
+    let header = HeaderColumns::new(first, d);
+    let roles = assign_roles(&header, options.no_value).map_err(in_first_line)?;
+    let rules = IdRules::new(&header, &roles.indices, d).map_err(in_first_line)?;
     let mut parser = EntryParser::new(0, None, sink.value_kind);
     let mut modes: Vec<RowIds> = Vec::new();
     let mut keys: Vec<Vec<Key>> = Vec::new();
@@ -141,18 +140,6 @@ pub(super) fn read(
     while let Some(line) = records.next(source, monitor)? {
         let bad = |what: String| Error::text(&source.name, line, what);
         let record = &records.record;
-        let (roles, rules) = match &layout {
-            Some(layout) => layout,
-            None => {
-                let header = HeaderColumns::new(record, d);
-                let roles = assign_roles(&header, options.no_value).map_err(bad)?;
-                let rules = IdRules::new(&header, &roles.indices, d).map_err(bad)?;
-                layout.insert((roles, rules))
-            }
-        };
-        if std::mem::take(&mut first_line) && !d.no_header {
-            continue;
-        }
         if let Err(message) = records.check_width(roles.width) {
             skipped.skip(message, &source.name, line, d)?;
             continue;
@@ -164,7 +151,7 @@ pub(super) fn read(
             .chain(&roles.weight);
         if used
             .into_iter()
-            .any(|&c| is_missing(d, record[c].trim_ascii()))
+            .any(|&c| d.is_missing(record[c].trim_ascii()))
         {
             skipped.missing += 1;
             continue;
@@ -181,8 +168,8 @@ pub(super) fn read(
                 skipped.skip(fault, &source.name, line, d)?;
                 continue;
             }
-            parser = entry_parser(roles, options, sink)?;
-            modes = row_ids(record, roles, rules, d)?;
+            parser = entry_parser(&roles, options, sink)?;
+            modes = row_ids(record, &roles, &rules, d)?;
             keys.resize_with(modes.len(), Vec::new);
             indices.resize_with(modes.len(), Vec::new);
             sink.begin(modes.len(), roles.weight.is_some())?;
@@ -203,6 +190,7 @@ pub(super) fn read(
                     &mut keys[n],
                 )?;
             }
+            check_combinations(&keys)?;
             if let Some(column) = roles.value {
                 entry.value = parser.float("value", record[column].trim_ascii())?;
             }
@@ -238,11 +226,27 @@ pub(super) fn read(
         push_product(&indices, &mut entry, sink, monitor)?;
         any_entry = true;
     }
-    let labels = layout.map_or(Vec::new(), |(roles, _)| roles.labels);
     if !any_entry && skipped != SkippedLines::default() {
         return Err(skipped.nothing_left(&source.name));
     }
-    finish(source, options, modes, labels, skipped)
+    finish(source, options, modes, roles.labels, skipped)
+}
+
+/// Refuses a line whose lists multiply without limit.
+fn check_combinations(keys: &[Vec<Key>]) -> std::result::Result<(), String> {
+    let lists: Vec<usize> = keys.iter().map(Vec::len).filter(|&len| len > 1).collect();
+    let combinations = lists
+        .iter()
+        .try_fold(1usize, |all, &len| all.checked_mul(len));
+    if lists.len() < 2 || combinations.is_some_and(|all| all <= MAX_COMBINATIONS) {
+        return Ok(());
+    }
+    let lengths: Vec<String> = lists.iter().map(usize::to_string).collect();
+    Err(format!(
+        "its lists of {} ids have more than {MAX_COMBINATIONS} combinations, each of which would be an entry; split fewer \
+         columns, or shorten the lists",
+        lengths.join(" and ")
+    ))
 }
 
 /// Decides what the ids of each mode are, from the first line.
@@ -257,7 +261,8 @@ fn row_ids(
     for (n, names) in strings.into_iter().enumerate() {
         let given = d.names.iter().find(|(mode, _)| *mode == n);
         modes.push(match (rules.bin[n], names) {
-            (Some(rule), names) => {
+            (Some(rule), ids) => {
+                let names = ids.map(|ids| ids.names);
                 let given = names.zip(given.map(|(_, path)| path.clone()));
                 let bins = Bins::new(rule, given);
                 RowIds::Bins(bins.map_err(|what| {
@@ -266,7 +271,7 @@ fn row_ids(
             }
             (None, Some(names)) => RowIds::Strings(names),
             // The first list would not tell whether all ids are numbers.
-            (None, None) if rules.separator[n].is_some() => RowIds::Strings(Names::default()),
+            (None, None) if rules.separator[n].is_some() => RowIds::Strings(StringIds::default()),
             (None, None) => RowIds::Numbers,
         });
     }
@@ -294,13 +299,10 @@ fn parse_ids(
             RowIds::Strings(_) if part.is_empty() => {
                 return Err(format!("column '{label}' is empty"));
             }
-            RowIds::Strings(_) if std::str::from_utf8(part).is_err() => {
-                return Err(format!(
-                    "column '{label}': {} is not UTF-8 text",
-                    quote(part)
-                ));
+            RowIds::Strings(_) => {
+                id_text(part).map_err(|what| format!("column '{label}': {what}"))?;
+                Key::Text(range)
             }
-            RowIds::Strings(_) => Key::Text(range),
         });
         Ok(())
     };
@@ -321,9 +323,7 @@ pub(super) fn list_parts<'a>(
     field: &'a [u8],
     separator: &'a str,
 ) -> std::result::Result<impl Iterator<Item = std::ops::Range<usize>> + 'a, String> {
-    let Ok(text) = std::str::from_utf8(field) else {
-        return Err(format!("{} is not UTF-8 text", quote(field)));
-    };
+    let text = id_text(field)?;
     let parts = move || {
         text.split(separator)
             .map(str::trim_ascii)
@@ -349,7 +349,7 @@ fn push_product(
     let mut at = [0; crate::format::header::MAX_ORDER];
     let mut count = 0u64;
     loop {
-        // One line with several long lists may have any number of combinations.
+        // One line may have a million combinations.
         count += 1;
         if count.is_multiple_of(1 << 16) && monitor.cancelled() {
             return Err(Error::Cancelled);
@@ -385,7 +385,7 @@ fn finish(
     for (n, ids) in modes.into_iter().enumerate() {
         match ids {
             RowIds::Numbers => {}
-            RowIds::Strings(names) => result.names.push((n, names)),
+            RowIds::Strings(ids) => result.names.push((n, ids.names)),
             RowIds::Bins(bins) => {
                 let wrong = |what: String| {
                     Error::file(&source.name, format!("column '{}': {what}", labels[n]))

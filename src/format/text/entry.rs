@@ -267,6 +267,10 @@ impl EntryParser {
             .map(|x| self.rounded(x, field));
         match number {
             _ if field.is_empty() => Err(format!("the {what} is missing")),
+            None if field.contains(&b',') => Err(format!(
+                "{what} {} is not a number; write a decimal point, and nothing between thousands",
+                quote(field)
+            )),
             None => Err(format!("{what} {} is not a number", quote(field))),
             // Written as `inf` or `nan`, as opposed to a number too large for `f64`.
             Some(x) if !x.is_finite() && !field.iter().any(u8::is_ascii_digit) => Err(format!(
@@ -424,6 +428,7 @@ mod tests {
             ("1 1", "2 columns, expected 3: 2 indices and a value"),
             ("1 1 1 1", "4 columns, expected 3"),
             ("1 1 x", "value 'x' is not a number"),
+            ("1 1 3,5", "write a decimal point"),
             ("1 1 NaN", "not a finite number"),
             ("1 1 -inf", "not a finite number"),
             ("1 1 1e999", "too large for a 64-bit"),

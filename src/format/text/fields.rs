@@ -32,3 +32,24 @@ pub(super) fn quote(text: &[u8]) -> String {
     let dots = if text.len() > MAX_LEN { "..." } else { "" };
     format!("'{}{dots}'", String::from_utf8_lossy(cut).escape_debug())
 }
+
+/// Returns whether a field has a text that often marks a missing one.
+pub(crate) fn looks_missing(text: &str) -> bool {
+    let marks = ["NA", "N/A", "NaN", "NULL", "None", "\\N", "?", "-"];
+    marks.iter().any(|mark| mark.eq_ignore_ascii_case(text))
+}
+
+/// Returns the text of an id or a category. The message of an error begins with the field.
+#[inline]
+pub(super) fn id_text(field: &[u8]) -> Result<&str, String> {
+    match std::str::from_utf8(field) {
+        Ok("\\N") => Err(
+            "'\\N' marks a missing field; to skip lines that have it, set --missing '\\N' (option missing)".into(),
+        ),
+        Ok(text) => Ok(text),
+        Err(_) => Err(format!(
+            "{} is not UTF-8 text; convert the file to UTF-8 (if it is from Windows: iconv -f WINDOWS-1252 -t UTF-8)",
+            quote(field)
+        )),
+    }
+}

@@ -7,7 +7,7 @@
 //! Open `tns` first: it is the shortest reader. `entry` parses one line of numbers (`number` is its fast path, `fields`
 //! splits lines); `format/line_reader` yields lines from one buffer.
 //!
-//! CSV and TSV have three readers over `records`: `delimited` for plain ids, which is the fast one; `derived` for ids
+//! CSV and TSV have three readers over `records`, which checks the `header`; `value_column` chooses the value column: `delimited` for plain ids, which is the fast one; `derived` for ids
 //! computed from fields (`bins` of time or numbers, lists) and for skipping invalid lines; `attributes` for tables of
 //! attributes, which become matrices.
 //!
@@ -23,6 +23,7 @@ mod delimited;
 mod derived;
 mod entry;
 mod fields;
+mod header;
 mod matrix_market;
 mod number;
 mod number_bins;
@@ -34,6 +35,7 @@ mod source;
 mod text_result;
 mod time_bins;
 mod tns;
+mod value_column;
 
 pub use bins::{BinRule, BinnedColumn};
 pub use number_bins::NumberRule;
@@ -43,6 +45,7 @@ pub use source::Input;
 pub use text_result::SkippedLines;
 pub use time_bins::{TimeFormat, TimeUnit};
 
+pub(crate) use fields::looks_missing;
 pub(crate) use sink::{Sink, SinkTarget};
 pub(crate) use source::TextSource;
 pub(crate) use text_result::TextResult;
@@ -64,10 +67,16 @@ pub(crate) fn read(
             "is empty; it should hold one entry per line",
         ));
     }
+    if source.head.starts_with(b"\xFF\xFE") || source.head.starts_with(b"\xFE\xFF") {
+        return Err(Error::file(
+            name,
+            "is UTF-16 text; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)",
+        ));
+    }
     if source.head.contains(&0) {
         return Err(Error::file(
             name,
-            "is not text (it holds zero bytes); expected .tns, .mtx, .csv or .tsv, plain or gzipped",
+            "is not text (it holds zero bytes, as UTF-16 does); expected .tns, .mtx, .csv or .tsv in UTF-8, plain or gzipped",
         ));
     }
     let format = options

@@ -1,11 +1,13 @@
 //! How text is read: formats and options.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::bins::BinnedColumn;
 use super::fields::starts_with_ignore_case;
 use crate::error::{Error, Result};
 use crate::format::header::ValueKind;
+use crate::format::names::Names;
 
 /// The text formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +62,8 @@ impl TextFormat {
     }
 }
 
-/// Options of reading text. The default reads 1-based `.tns` and `.mtx`, and CSV or TSV whose last
-/// column is the value and all others indices.
+/// Options of reading text. The default reads 1-based `.tns` and `.mtx`, and CSV or TSV whose columns are indices, besides
+/// the [value column](DelimitedOptions::value).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextOptions {
     /// The format; detected if not given.
@@ -192,7 +194,8 @@ impl TextOptions {
 pub struct DelimitedOptions {
     /// The columns that are indices, one per mode in this order; all but value and weight if empty.
     pub columns: Vec<String>,
-    /// The value column; the last one if not given.
+    /// The value column. If not given: the only column that `columns` leaves; else the one called rating, value, stars, score or
+    /// count; else the only one with numbers. Without a header, the last column.
     pub value: Option<String>,
     /// The weight column, if there is one.
     pub weight: Option<String>,
@@ -203,9 +206,12 @@ pub struct DelimitedOptions {
     /// Names given earlier, by mode (from 0): the same id gets the same index again, new ids are
     /// added behind.
     pub names: Vec<(usize, PathBuf)>,
+    /// Names of the rows that ids mean, by mode (from 0), where `names` has no file: those of the tensor or model that the
+    /// entries go with.
+    pub known_names: Vec<(usize, Arc<Names>)>,
     /// Separator of columns, if not a comma or tab.
     pub delimiter: Option<u8>,
-    /// Whether the first line is data already.
+    /// Whether the first line is data. Otherwise it must have names.
     pub no_header: bool,
     /// Index columns whose contents are grouped in bins; each bin is a row.
     pub bins: Vec<BinnedColumn>,
@@ -239,12 +245,26 @@ impl DelimitedOptions {
 
     /// Returns the names or numbers of columns that the options mention.
     pub(super) fn column_names(&self) -> impl Iterator<Item = &str> {
-        let lists = [&self.columns, &self.strings, &self.numeric];
+        let listed = self.columns.iter().chain(&self.numeric);
+        let named = listed.chain(&self.value).chain(&self.weight);
+        named.map(String::as_str).chain(self.id_column_names())
+    }
+
+    /// Returns the names or numbers of index columns whose ids the options describe.
+    pub(super) fn id_column_names(&self) -> impl Iterator<Item = &str> {
         let bins = self.bins.iter().map(|binned| &binned.column);
         let split = self.split.iter().map(|(column, _)| column);
-        let listed = lists.into_iter().flatten();
-        let named = listed.chain(&self.value).chain(&self.weight);
-        named.chain(bins).chain(split).map(String::as_str)
+        self.strings
+            .iter()
+            .chain(bins)
+            .chain(split)
+            .map(String::as_str)
+    }
+
+    /// Returns whether a field has the text of a missing one.
+    pub(super) fn is_missing(&self, field: &[u8]) -> bool {
+        let text = self.missing.as_deref();
+        text.is_some_and(|text| text.as_bytes() == field)
     }
 
     /// Returns whether ids are computed from fields, or lines may be skipped: `derived` then reads the text.

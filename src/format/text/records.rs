@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io::{self, Read};
 use std::rc::Rc;
 
+use super::header::{FirstLines, check_header};
 use super::options::DelimitedOptions;
 use super::source::{ReportPace, TextSource};
 use crate::error::{Error, Result};
@@ -17,17 +18,49 @@ pub(super) struct Records {
     pace: ReportPace,
     /// The record that [`next`](Self::next) read.
     pub record: csv::ByteRecord,
+    /// The line of `record`, which [`next`](Self::next) returns again.
+    unread: Option<u64>,
 }
 
 impl Records {
-    /// `delimiter` is that of the format; the options may state another.
-    pub(super) fn new(source: &mut TextSource, delimiter: u8, d: &DelimitedOptions) -> Self {
+    /// Reads the first lines. All records besides the header are left to be read. `delimiter` is that of the format; the
+    /// options may state another.
+    pub(super) fn open(
+        source: &mut TextSource,
+        delimiter: u8,
+        d: &DelimitedOptions,
+        monitor: &dyn Monitor,
+    ) -> Result<(Records, FirstLines)> {
+        // Tab-separated files have no quoting convention; a lone quote there is a quote.
+        let has_quotes = delimiter != b'\t';
+        let mut records = Records::new(source, d.delimiter.unwrap_or(delimiter), has_quotes);
+        let Some(line) = records.next(source, monitor)? else {
+            return Err(Error::file(
+                &source.name,
+                "has no lines; it should have a header and one entry per line",
+            ));
+        };
+        let header = records.record.clone();
+        if d.no_header {
+            records.unread = Some(line);
+        } else {
+            check_header(&header, has_quotes)
+                .map_err(|what| Error::text(&source.name, line, what))?;
+            records.unread = records.next(source, monitor)?;
+        }
+        let data = match records.unread {
+            Some(_) => records.record.clone(),
+            None => csv::ByteRecord::new(),
+        };
+        Ok((records, FirstLines { line, header, data }))
+    }
+
+    fn new(source: &mut TextSource, delimiter: u8, has_quotes: bool) -> Self {
         let since_record = Rc::new(Cell::new(0));
         let bytes_read = Rc::new(Cell::new(0));
         let reader = csv::ReaderBuilder::new()
-            .delimiter(d.delimiter.unwrap_or(delimiter))
-            // Tab-separated files have no quoting convention; a lone quote there is a quote.
-            .quoting(delimiter != b'\t')
+            .delimiter(delimiter)
+            .quoting(has_quotes)
             .has_headers(false)
             .flexible(true)
             .buffer_capacity(1 << 18)
@@ -42,6 +75,7 @@ impl Records {
             bytes_read,
             pace: ReportPace::default(),
             record: csv::ByteRecord::new(),
+            unread: None,
         }
     }
 
@@ -52,6 +86,9 @@ impl Records {
         source: &TextSource,
         monitor: &dyn Monitor,
     ) -> Result<Option<u64>> {
+        if let Some(line) = self.unread.take() {
+            return Ok(Some(line));
+        }
         loop {
             let next_line = self.reader.position().line();
             let more = self.reader.read_byte_record(&mut self.record);

@@ -13,6 +13,8 @@ pub(crate) struct TextResult {
     pub renumbered: Vec<(usize, Vec<u32>)>,
     /// What the text calls its index columns; empty if it has no header.
     pub columns: Vec<String>,
+    /// Whether ids that are not in `names` are numbers because the text has no names for them (CSV and TSV).
+    pub is_delimited: bool,
     /// Lines of the text that have no entry.
     pub skipped: SkippedLines,
 }

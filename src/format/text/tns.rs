@@ -65,10 +65,16 @@ pub(super) fn read(
                         lines.number(),
                         format!(
                             "{columns} columns; a line needs {MIN_ORDER} to {MAX_ORDER} indices{}, \
-                             so {} to {} columns",
+                             so {} to {} columns{}",
                             if options.no_value { "" } else { " and a value" },
                             MIN_ORDER + extra,
-                            MAX_ORDER + extra
+                            MAX_ORDER + extra,
+                            if columns == 1 {
+                                "; if they are not separated by blanks, set --from csv and --delimiter (options from and \
+                                 delimiter)"
+                            } else {
+                                ""
+                            }
                         ),
                     ));
                 }

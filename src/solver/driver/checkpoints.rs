@@ -1,7 +1,9 @@
 //! Checkpoints: when they are written, and what they contain.
+//!
+//! A checkpoint that cannot be written is a warning: the result of the fit does not depend on it.
 
 use super::fit::Fit;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{Checkpoint, Model, save_checkpoint};
 use crate::solver::observer::{Event, Observer};
 use crate::solver::standardization::ValueUnits;
@@ -32,12 +34,30 @@ impl Fit<'_> {
         let saved = save_checkpoint(&self.model, path, &state, self.best.as_ref(), &vectors);
         drop(vectors);
         self.convert_to(ValueUnits::Standardized)?;
-        saved?;
-        self.checkpoint_epoch = self.progress.epoch;
-        observer.event(&Event::Checkpoint {
-            epoch: self.progress.epoch,
-        });
+        let epoch = self.progress.epoch;
+        match saved {
+            Ok(()) => {
+                self.checkpoints.written = epoch;
+                observer.event(&Event::Checkpoint { epoch });
+            }
+            Err(error) => self.record_failed_checkpoint(&error, observer),
+        }
         Ok(())
+    }
+
+    /// Counts a checkpoint that could not be written, and warns of the first.
+    fn record_failed_checkpoint(&mut self, error: &Error, observer: &mut dyn Observer) {
+        let epoch = self.progress.epoch;
+        let checkpoints = &mut self.checkpoints;
+        // The last epoch is tried twice.
+        checkpoints.failed += u64::from(checkpoints.last_failed != Some(epoch));
+        if checkpoints.last_failed.replace(epoch).is_none() {
+            let event = Event::Warning(format!(
+                "the checkpoint of epoch {epoch} could not be written, and the fit goes on without it: {error}"
+            ));
+            event.record(&mut self.model.record, epoch);
+            observer.event(&event);
+        }
     }
 
     /// Writes a checkpoint of the last epoch, so that a fit that ended early can be resumed there.
@@ -45,7 +65,7 @@ impl Fit<'_> {
         &mut self,
         observer: &mut dyn Observer,
     ) -> Result<()> {
-        if self.progress.epoch > self.checkpoint_epoch && self.model.is_finite() {
+        if self.progress.epoch > self.checkpoints.written && self.model.is_finite() {
             self.save_checkpoint(observer)?;
         }
         Ok(())

@@ -24,7 +24,7 @@ struct Epoch {
 
 impl Fit<'_> {
     /// Runs epochs until a stopping rule ends the fit. The monitor can cancel it in the middle of an epoch or of its
-    /// evaluation; the model is then that of the epoch before. `observer` can stop it after an epoch.
+    /// evaluation; the model is then that of the epoch before, or that of the starting values. `observer` can stop it after an epoch.
     pub(in crate::solver) fn run(&mut self, observer: &mut dyn Observer) -> Result<StopReason> {
         self.clock.init_seconds = self.clock.started.elapsed().as_secs_f64();
         // Nothing has to be measured where no epoch follows.
@@ -39,11 +39,21 @@ impl Fit<'_> {
         reason
     }
 
-    fn run_epochs(&mut self, observer: &mut dyn Observer) -> Result<StopReason> {
+    /// Measures the errors of the starting values. Returns the watched one.
+    fn measure_start(&mut self) -> Result<Option<f64>> {
         if self.progress.first_loss.is_nan() {
             self.measure_first_loss()?;
         }
-        let mut error_before = self.watched_squared_error(None)?;
+        self.watched_squared_error(None)
+    }
+
+    fn run_epochs(&mut self, observer: &mut dyn Observer) -> Result<StopReason> {
+        let mut error_before = match self.measure_start() {
+            Err(Error::Cancelled) if self.last_good.is_some() => {
+                return Ok(self.monitor.stop_reason());
+            }
+            error => error?,
+        };
         self.monitor.enter(Phase::Epochs);
         while self.progress.epoch < self.last_epoch(self.progress.epoch) {
             if self.monitor.is_out_of_time() {

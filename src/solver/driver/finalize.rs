@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::fit::Fit;
 use super::fit_monitor::{Phase, unless_cancelled};
 use crate::error::{Error, Result};
-use crate::model::{EpochMetrics, FitOutcome, Model};
+use crate::model::{EpochMetrics, Model};
 use crate::options::Penalty;
 use crate::problem::Problem;
 use crate::solver::algorithm::Purpose;
@@ -84,7 +84,7 @@ impl Fit<'_> {
         // Parameters that are finite in standardized values may overflow in the scale of the data.
         self.convert_to(ValueUnits::Data)?;
         self.model.apply_sample_biases();
-        if is_diverged || !self.model.is_finite() {
+        if is_diverged || self.model.invalid_number().is_some() {
             return Err(self.divergence_error("the result is not finite"));
         }
         if !is_complete || measured.is_none() {
@@ -114,13 +114,15 @@ impl Fit<'_> {
             clipped: self.model.clips,
             threads: self.context.pool.threads(),
             kernel: self.context.level,
+            failed_checkpoints: self.checkpoints.failed,
+            lacks_last_checkpoint: self.checkpoints.last_failed > Some(self.checkpoints.written),
             init_seconds: self.clock.init_seconds,
             update_seconds: self.clock.update_seconds,
             eval_seconds: self.clock.eval_seconds,
             seconds: self.clock.started.elapsed().as_secs_f64(),
         };
         let mut model = self.model;
-        model.record.outcome = Some(ending(&summary, self.input.read_seconds));
+        model.record.outcome = Some(summary.outcome(self.input.read_seconds));
         model.options = self.context.options;
         model.core_prior_mean = Vec::new();
         Ok((model, summary))
@@ -190,35 +192,4 @@ impl Fit<'_> {
         standardization.store(&mut self.model)?;
         self.subtract_biases()
     }
-}
-
-/// Returns the part of a summary that the record of the model keeps.
-fn ending(summary: &FitSummary, read_seconds: f64) -> FitOutcome {
-    FitOutcome {
-        reason: summary.reason.name().into(),
-        epochs: summary.epochs,
-        best_epoch: summary.best_epoch,
-        train_rmse: summary.train_rmse,
-        test_rmse: summary.test_rmse,
-        valid_rmse: summary.valid_rmse,
-        clipped: summary.clipped,
-        threads: summary.threads as u64,
-        kernel: summary.kernel.name().into(),
-        update_seconds: summary.update_seconds,
-        eval_seconds: summary.eval_seconds,
-        seconds: summary.seconds,
-        read_seconds,
-        init_seconds: summary.init_seconds,
-        thread_shares: thread_shares(),
-    }
-}
-
-/// Returns what threads did during the epochs, as fractions of their time, if the fit is traced.
-fn thread_shares() -> Vec<(String, f64)> {
-    let times = trace::thread_seconds(SpanKind::Epoch).unwrap_or_default();
-    let total: f64 = times.iter().map(|(_, seconds)| seconds).sum();
-    let shares = times.into_iter();
-    shares
-        .map(|(kind, seconds)| (kind.name().into(), seconds / total))
-        .collect()
 }

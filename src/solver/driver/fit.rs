@@ -43,8 +43,17 @@ pub(in crate::solver) struct Fit<'a> {
     pub(super) best: Option<ParameterSnapshot>,
     pub(super) progress: Progress,
     pub(super) clock: Clock,
-    /// Epoch of the last checkpoint.
-    pub(super) checkpoint_epoch: u64,
+    pub(super) checkpoints: Checkpoints,
+}
+
+/// What became of the checkpoints of a fit.
+pub(super) struct Checkpoints {
+    /// Epoch of the last that was written, or of the one that the fit resumed from.
+    pub written: u64,
+    /// Number that could not be written.
+    pub failed: u64,
+    /// Epoch of the last of these.
+    pub last_failed: Option<u64>,
 }
 
 impl<'a> Fit<'a> {
@@ -238,7 +247,11 @@ impl<'a> Fit<'a> {
             last_good: None,
             is_at_last_good: true,
             before_epoch: None,
-            checkpoint_epoch: progress.epoch,
+            checkpoints: Checkpoints {
+                written: progress.epoch,
+                failed: 0,
+                last_failed: None,
+            },
             context,
             input,
             model,

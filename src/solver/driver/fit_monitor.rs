@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// What a fit is doing, which decides when it is cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::solver) enum Phase {
-    /// A cancellation ends it with an error at once, the time limit after [`GRACE`].
+    /// A cancellation ends it at once, the time limit after [`GRACE`], with `Error::Cancelled`.
     Preparation,
     /// Cancellation and time limit end it at once; the model is that of the last complete epoch.
     Epochs,
@@ -50,7 +50,7 @@ impl<'a> FitMonitor<'a> {
         }
     }
 
-    pub(super) fn clock(&self) -> Clock {
+    pub(in crate::solver) fn clock(&self) -> Clock {
         self.clock
     }
 
@@ -83,7 +83,7 @@ impl<'a> FitMonitor<'a> {
     }
 
     /// Returns why the epochs end now.
-    pub(super) fn stop_reason(&self) -> StopReason {
+    pub(in crate::solver) fn stop_reason(&self) -> StopReason {
         if self.is_cancelled_by_caller() {
             StopReason::Cancelled
         } else {

@@ -3,27 +3,27 @@
 use super::input::{FoldIn, FoldSummary};
 use super::units::Units;
 use crate::error::{Error, Result};
-use crate::format::{CooView, MAX_DIM};
+use crate::format::{CooView, for_each_valid_batch};
 use crate::kernel::{CooSlices, ModeCsr};
 use crate::model::{Model, PosteriorSamples, ProbitLink};
 use crate::problem::MatrixKind;
 use crate::progress::{Monitor, report_progress};
 use crate::try_alloc::try_with_capacity;
 
-/// Returns the indices of the new rows, ascending.
-pub(super) fn new_row_indices(input: &FoldIn<'_>) -> Result<Vec<u32>> {
+/// Validates all entries and returns the indices of the new rows, ascending.
+pub(super) fn new_row_indices(input: &FoldIn<'_>, monitor: &dyn Monitor) -> Result<Vec<u32>> {
     let tensor = input.tensor.iter().map(|view| (view, input.mode));
-    let columns = tensor.chain(input.matrices.iter().map(|m| (&m.entries, 0)));
+    let views = tensor.chain(input.matrices.iter().map(|m| (&m.entries, 0)));
     let mut indices = Vec::new();
-    for (view, n) in columns {
-        for (i, &index) in view.column(n).iter().enumerate() {
-            if u64::from(index) >= view.dims()[n].min(MAX_DIM) {
-                return Err(view.out_of_range(n, i, index));
+    for (view, n) in views {
+        for_each_valid_batch(view, monitor, "finding rows", &mut |columns, _| {
+            for &index in columns[n] {
+                if indices.last() != Some(&index) {
+                    indices.push(index);
+                }
             }
-            if indices.last() != Some(&index) {
-                indices.push(index);
-            }
-        }
+            Ok(())
+        })?;
     }
     indices.sort_unstable();
     indices.dedup();
@@ -63,14 +63,11 @@ pub(super) fn tensor_entries(
             }
             match view.weight(i)? {
                 Some(0.0) => continue,
-                weight => weights.extend(weight.map(|w| w as f32)),
+                weight => weights.extend(weight.map(|w| (w / model.weight_unit) as f32)),
             }
             let mut unknown = false;
             for n in 0..model.order() {
                 let index = view.column(n)[i];
-                if u64::from(index) >= view.dims()[n] {
-                    return Err(view.out_of_range(n, i, index));
-                }
                 if n == input.mode {
                     rows.push(row_position(indices, view, i, index)?);
                     continue;
@@ -82,8 +79,8 @@ pub(super) fn tensor_entries(
             summary.unknown += u64::from(unknown);
             let value = view.values().get(i);
             let scaled = ((value - units.mean) / units.scale) as f32;
-            if !value.is_finite() || !scaled.is_finite() {
-                return Err(view.not_finite(i, "value", value));
+            if !scaled.is_finite() {
+                return Err(view.not_finite(i, "standardized value", value));
             }
             let is_neither =
                 |l: &ProbitLink| ![l.low as f32, l.high as f32].contains(&(value as f32));
@@ -135,12 +132,9 @@ pub(super) fn matrix_entries(
                 report_progress(monitor, "reading entries", i as u64, view.len() as u64)?;
             }
             let (index, column) = (view.column(0)[i], view.column(1)[i]);
-            if u64::from(column) >= view.dims()[1] {
-                return Err(view.out_of_range(1, i, column));
-            }
             let value = view.values().get(i);
             if !(value as f32).is_finite() {
-                return Err(view.not_finite(i, "value", value));
+                return Err(view.not_finite(i, "value (as a 32-bit number)", value));
             }
             let row = row_position(indices, view, i, index)?;
             let weight = view.weight(i)?;
@@ -148,7 +142,7 @@ pub(super) fn matrix_entries(
                 continue;
             }
             if let Some(column) = matrix.columns.compact(column) {
-                weights.extend(weight.map(|w| w as f32));
+                weights.extend(weight.map(|w| (w / matrix.weight_unit) as f32));
                 // Entries of a full matrix are differences to the unobserved value, which contains the offset.
                 let offset = match matrix.kind {
                     MatrixKind::Full => None,

@@ -28,7 +28,7 @@ use units::Units;
 use super::rowwise::NewRowEntries;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::parallel::{ThreadPool, available_threads};
+use crate::parallel::{ThreadPool, thread_count};
 use crate::progress::Monitor;
 use crate::simd::Level;
 
@@ -43,7 +43,7 @@ pub fn fold_in(
 ) -> Result<(Model, FoldSummary)> {
     check(model, input)?;
     let mut summary = FoldSummary::default();
-    let indices = new_row_indices(input)?;
+    let indices = new_row_indices(input, monitor)?;
     if indices.is_empty() {
         return Err(Error::argument(match &input.tensor {
             Some(view) => format!(
@@ -80,11 +80,7 @@ pub fn fold_in(
     summary.without_entries = (0..indices.len())
         .filter(|&i| entries.tensor.row_entries(i).is_empty())
         .count() as u64;
-    let threads = match input.threads {
-        0 => available_threads(),
-        n => n,
-    };
-    let pool = ThreadPool::new(threads, false, 0).with_monitor(monitor);
+    let pool = ThreadPool::new(thread_count(input.threads)?, false, 0).with_monitor(monitor);
     let solver = FoldInSolver {
         model,
         input,
@@ -94,7 +90,7 @@ pub fn fold_in(
         monitor,
     };
     let extended = solver.extended_model()?;
-    if extended.is_finite() {
+    if extended.invalid_number().is_none() {
         Ok((extended, summary))
     } else {
         Err(Error::argument(

@@ -101,17 +101,22 @@ impl FoldInSolver<'_> {
         (matrix.kind == MatrixKind::Full).then(|| columns.map(value).collect())
     }
 
-    /// Scales the padded columns of each matrix of the input.
-    fn scaled_columns(&self, columns: impl Fn(usize) -> Vec<f32>) -> Vec<Vec<f32>> {
+    /// The scaled padded columns of each matrix of the input: those of the model.
+    fn scaled_columns(&self) -> Vec<Vec<f32>> {
+        let scaled = |number: usize| {
+            let scale = self.units.matrix_scales[number];
+            let columns = self.model.matrices[number].factor.as_slice().iter();
+            columns.map(|v| (f64::from(*v) / scale) as f32).collect()
+        };
         let given = self.input.matrices.iter();
-        given
-            .map(|given| {
-                let scale = (1.0 / self.units.matrix_scales[given.number]) as f32;
-                let mut columns = columns(given.number);
-                columns.iter_mut().for_each(|v| *v *= scale);
-                columns
-            })
-            .collect()
+        given.map(|given| scaled(given.number)).collect()
+    }
+
+    /// The same of a posterior sample, whose columns are scaled.
+    fn columns_of_sample(&self, sample: &PosteriorSample) -> Vec<Vec<f32>> {
+        let padded = |m: usize| padded_columns(&sample.columns[m], &self.model.matrices[m]);
+        let given = self.input.matrices.iter();
+        given.map(|given| padded(given.number)).collect()
     }
 
     /// The weight of a matrix: that of the input, or of the fit.
@@ -149,7 +154,7 @@ impl FoldInSolver<'_> {
         let scale = self.units.scale;
         let scaled = |x: &[f32]| x.iter().map(|x| (f64::from(*x) / scale) as f32).collect();
         let biases: Vec<Vec<f32>> = model.modes.iter().map(|m| scaled(&m.biases)).collect();
-        let columns = self.scaled_columns(|m| model.matrices[m].factor.as_slice().to_vec());
+        let columns = self.scaled_columns();
         let regression: Vec<f32> = scaled(&model.modes[n].prior.cold_bias);
         let fixed = FixedModel {
             shape: &model.shape,
@@ -204,8 +209,7 @@ impl FoldInSolver<'_> {
                 } else {
                     &sample.core
                 },
-                columns: self
-                    .scaled_columns(|m| padded_columns(&sample.columns[m], &model.matrices[m])),
+                columns: self.columns_of_sample(&sample),
             };
             let new = self.sample_rows(&state, &sample, k, scale)?;
             let size = new.rows.len() / self.entries.indices.len();
@@ -224,7 +228,7 @@ impl FoldInSolver<'_> {
             rows: model.modes.iter().map(|m| &m.factor).collect(),
             biases: &samples.biases,
             core: &model.core,
-            columns: self.scaled_columns(|m| model.matrices[m].factor.as_slice().to_vec()),
+            columns: self.scaled_columns(),
         };
         let sample = samples.samples[last].clone();
         let new = self.sample_rows(&state, &sample, last, scale)?;

@@ -15,21 +15,15 @@ impl Units {
     /// The units of the fit: those of the posterior samples, or the standard deviations of the noise.
     pub(super) fn of(model: &Model) -> Units {
         let deviation = |precision: Option<f64>| precision.map_or(1.0, |p| p.powf(-0.5));
-        match model.samples() {
-            Some(samples) => Units {
-                mean: samples.mean(),
-                scale: samples.scale(),
-                matrix_scales: vec![1.0; model.matrices.len()],
-            },
-            None => Units {
-                mean: model.mean,
-                scale: deviation(model.precision),
-                matrix_scales: model
-                    .matrices
-                    .iter()
-                    .map(|m| deviation(m.precision))
-                    .collect(),
-            },
+        let matrices = model.matrices.iter();
+        let (mean, scale) = match model.samples() {
+            Some(samples) => (samples.mean(), samples.scale()),
+            None => (model.mean, deviation(model.precision)),
+        };
+        Units {
+            mean,
+            scale,
+            matrix_scales: matrices.map(|m| deviation(m.precision)).collect(),
         }
     }
 }

@@ -29,11 +29,12 @@ pub(super) fn permute_core(
     let outer: usize = outer_modes.iter().map(|&m| ranks[m]).product();
     let mut out: Vec<f32> = try_zeroed(outer * padded_len(rank), CORE_ENTRIES)?;
     count_operations(outer * rank * OPERATIONS_PER_STRIDED_ENTRY);
-    let factor = (1.0 / scale) as f32;
+    // As f32 it might be beyond its range.
+    let factor = 1.0 / scale;
     let (mut index, mut from) = (vec![0; outer_modes.len()], 0);
     for row in out.chunks_exact_mut(padded_len(rank)) {
         for (k, x) in row[..rank].iter_mut().enumerate() {
-            *x = core[from + k * stride] * factor;
+            *x = (f64::from(core[from + k * stride]) * factor) as f32;
         }
         for (i, &m) in index.iter_mut().zip(outer_modes).rev() {
             *i += 1;

@@ -338,11 +338,13 @@ impl NewRowEntries<'_> {
             CoreKind::Diagonal => {
                 // Partial derivatives are products of rows, so the core is multiplied into the rows of the smallest
                 // of the other modes.
-                let scale = (1.0 / model.scale) as f32;
+                let scaled = model
+                    .core
+                    .iter()
+                    .map(|g| (f64::from(*g) / model.scale) as f32);
+                let core: Vec<f32> = scaled.collect();
                 for row in other_rows[0].to_mut().chunks_exact_mut(padded_len(rank)) {
-                    row.iter_mut()
-                        .zip(model.core)
-                        .for_each(|(u, g)| *u *= g * scale);
+                    row.iter_mut().zip(&core).for_each(|(u, g)| *u *= g);
                 }
                 None
             }

@@ -324,13 +324,12 @@ pub(in crate::solver) fn absorb_diagonal_core(model: &mut Model, scale: f64) -> 
         return Ok(());
     }
     let rank = model.shape.ranks()[0];
-    let core = model.core[..rank].to_vec();
+    let core = model.core[..rank].iter();
+    let core: Vec<f32> = core.map(|g| (f64::from(*g) / scale) as f32).collect();
     let factor = &mut model.modes[0].factor;
     let stride = factor.stride();
     for row in factor.as_mut_slice()?.chunks_exact_mut(stride) {
-        row.iter_mut()
-            .zip(&core)
-            .for_each(|(u, g)| *u *= g / scale as f32);
+        row.iter_mut().zip(&core).for_each(|(u, g)| *u *= g);
     }
     // Matrices of that mode must keep their predictions.
     for matrix in model.matrices.iter_mut().filter(|m| m.mode == 0) {
@@ -338,7 +337,7 @@ pub(in crate::solver) fn absorb_diagonal_core(model: &mut Model, scale: f64) -> 
             row.iter_mut()
                 .zip(&core)
                 .filter(|(_, g)| **g != 0.0)
-                .for_each(|(v, g)| *v /= g / scale as f32);
+                .for_each(|(v, g)| *v /= g);
         }
     }
     model.core[..rank].fill(scale as f32);

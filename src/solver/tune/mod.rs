@@ -35,18 +35,18 @@ use stop::SearchMonitor;
 use super::algorithm_factory::{check_memory, check_support};
 use super::driver::{Clock, FitMonitor};
 use super::fit::check_matrix_weights;
-use super::hyperparameters::resolve_options;
+use super::hyperparameters::{resolve_by_sizes, resolve_options};
 use super::observer::StopReason;
 use crate::error::{Error, Result};
-use crate::model::check_target;
+use crate::format::{check_target, for_each_valid_batch};
 use crate::options::{OPTION_TABLE, OptionInfo, Options};
 use crate::problem::Problem;
 use crate::progress::Monitor;
 use crate::sort::stable_sort_by;
 
 /// Searches for better options than `options`, of which the unset ones are chosen as [`fit`](super::fit) chooses them.
-/// If observer or monitor cancel, or `time_limit` is reached, the result has the trials measured so far; without any, it is
-/// an error.
+/// If observer or monitor cancel, or `time_limit` is reached, the result has the trials measured so far. The best of none is the
+/// plain fit, with the options that are known by then.
 pub fn tune(
     problem: &Problem<'_>,
     options: &Options,
@@ -58,34 +58,59 @@ pub fn tune(
     let options = &with_fixed_model(options, &search_options.space)?;
     check(problem, options, search_options)?;
     let search_monitor = SearchMonitor::new(monitor, started, options.time_limit);
-    let explain = |e: Error| match e {
-        Error::Cancelled if search_monitor.reached_time_limit() => Error::argument(format!(
-            "time_limit = {}: the time was up before a trial was measured; increase it",
-            options.time_limit
-        )),
-        e => e,
+    let stop_reason = || match search_monitor.reached_time_limit() {
+        true => StopReason::TimeLimit,
+        false => StopReason::Cancelled,
     };
     let monitor = FitMonitor::new(&search_monitor, Clock::start(), 0.0);
     check_memory(problem, &problem.matrix_kinds(), options, None)?;
-    let reduced = problem
-        .with_matrices(&problem.matrix_kinds(), options, &monitor)
-        .map_err(explain)?;
+    let unmeasured = |problem: &Problem<'_>| TuneResult {
+        trials: vec![Trial::new(0, resolve_by_sizes(problem, options, None))],
+        reason: stop_reason(),
+        state_error: None,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    if let Some(valid) = &search_options.valid {
+        // Otherwise every trial would fail.
+        match for_each_valid_batch(valid, &monitor, "checking entries", &mut |_, _| Ok(())) {
+            Err(Error::Cancelled) => return Ok(unmeasured(problem)),
+            checked => checked?,
+        }
+    }
+    let reduced = match problem.with_matrices(&problem.matrix_kinds(), options, &monitor) {
+        Err(Error::Cancelled) => return Ok(unmeasured(problem)),
+        reduced => reduced?,
+    };
     let problem = reduced.as_ref().unwrap_or(problem);
-    let resolved = resolve_options(problem, options, None, &monitor).map_err(explain)?;
+    let resolved = match resolve_options(problem, options, None, &monitor) {
+        Err(Error::Cancelled) => return Ok(unmeasured(problem)),
+        resolved => resolved?,
+    };
     let (mut base, standardization) = (resolved.options, resolved.standardization);
     if base.lambda_m.is_empty() && !problem.matrices().is_empty() {
         // The search finds the weights.
         base.lambda_m = vec![1.0];
     }
-    let mut search = Search::new(problem, options, &base, standardization, search_options)?;
+    let search = Search::new(
+        problem,
+        options,
+        &base,
+        standardization,
+        search_options,
+        &search_monitor,
+    );
+    let mut search = match search {
+        Err(Error::Cancelled) => return Ok(unmeasured(problem)),
+        search => search?,
+    };
     let outcome = search.run(observer, &search_monitor);
-    search.write_state()?;
+    search.write_state(observer);
     let reason = match outcome {
         Ok(()) => StopReason::Epochs,
-        Err(Error::Cancelled) if search_monitor.reached_time_limit() => StopReason::TimeLimit,
-        Err(Error::Cancelled) => StopReason::Cancelled,
+        Err(Error::Cancelled) => stop_reason(),
         Err(e) => return Err(e),
     };
+    let state_error = search.state_error.take();
     let mut trials = search.into_trials();
     stable_sort_by(&mut trials, &|a, b| {
         let key = |t: &Trial| (t.error.is_some(), std::cmp::Reverse(t.rungs));
@@ -94,17 +119,18 @@ pub fn tune(
             .then(a.valid_rmse.total_cmp(&b.valid_rmse))
             .then(a.number.cmp(&b.number))
     });
-    if let Some(why) = trials.first().and_then(|t| t.error.clone()) {
+    // Without a measured trial the first is the plain fit, unless that failed.
+    let is_measured = trials.first().is_some_and(|t| t.rungs > 0);
+    let failed = trials.iter().filter(|_| !is_measured);
+    if let Some(why) = failed.filter_map(|t| t.error.as_ref()).next_back() {
         return Err(Error::argument(format!(
             "every trial failed; one of them: {why}"
         )));
     }
-    if trials.first().is_none_or(|t| t.rungs == 0) {
-        return Err(explain(Error::Cancelled));
-    }
     Ok(TuneResult {
         trials,
         reason,
+        state_error,
         seconds: started.elapsed().as_secs_f64(),
     })
 }
@@ -122,6 +148,7 @@ fn with_fixed_model(options: &Options, space: &Space) -> Result<Options> {
 /// Refuses options that no search can run with.
 fn check(problem: &Problem<'_>, options: &Options, search_options: &TuneOptions<'_>) -> Result<()> {
     options.validate()?;
+    search_options.check()?;
     check_matrix_weights(problem, options)?;
     check_support(problem, options)?;
     let refuse = |why: String| Err(Error::argument(why));
@@ -132,27 +159,6 @@ fn check(problem: &Problem<'_>, options: &Options, search_options: &TuneOptions<
         let (name, algorithm) = (option.name, algorithm.name());
         return refuse(format!(
             "{name} has a range, but {algorithm} does not use {name}: trials would differ in nothing; leave the range out"
-        ));
-    }
-    let TuneOptions {
-        trials,
-        rungs,
-        fraction,
-        fit_threads,
-        ..
-    } = *search_options;
-    if !(1..=1_000_000).contains(&trials) {
-        return refuse(format!("trials = {trials}: it must be 1 to 1000000"));
-    }
-    if !(1..=20).contains(&rungs) {
-        return refuse(format!("rungs = {rungs}: it must be 1 to 20"));
-    }
-    if !(1..=4096).contains(&fit_threads) {
-        return refuse(format!("fit_threads = {fit_threads}: it must be 1 to 4096"));
-    }
-    if !(fraction > 0.0 && fraction < 1.0) {
-        return refuse(format!(
-            "fraction = {fraction}: the fraction of held-out entries must be above 0 and below 1, such as 0.1"
         ));
     }
     match &search_options.valid {

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::options::{Algorithm, LearningRateSchedule, Options};
 use crate::parallel::{StopFlag, available_threads, run_ordered};
 use crate::problem::Problem;
-use crate::progress::report_progress;
+use crate::progress::{Monitor, check_cancelled, report_progress};
 use crate::solver::algorithm_factory::kernel_level;
 use crate::solver::observer::Control;
 use crate::solver::standardization::Standardization;
@@ -41,6 +41,10 @@ pub(super) struct Search<'a> {
     runner: TrialRunner<'a>,
     state: SearchState,
     last_write: Instant,
+    /// Why the last state could not be written.
+    pub(super) state_error: Option<String>,
+    /// Whether the observer was warned of such an error.
+    has_warned: bool,
     /// Number of trials that run in parallel.
     parallel_trials: usize,
     /// Trials that can be continued, with their numbers.
@@ -56,9 +60,10 @@ impl<'a> Search<'a> {
         base: &'a Options,
         standardization: Option<Standardization>,
         search_options: &'a TuneOptions<'a>,
+        monitor: &dyn Monitor,
     ) -> Result<Search<'a>> {
         let sampler = TrialSampler::new(problem, &search_options.space, given, base);
-        let trials = sample_trials(&sampler, search_options.trials)?;
+        let trials = sample_trials(&sampler, search_options.trials, monitor)?;
         let mut settings = format!(
             "{} {} {} {} {}\n",
             search_options.space.describe(),
@@ -87,6 +92,8 @@ impl<'a> Search<'a> {
             runner: TrialRunner::new(problem, search_options, base, standardization),
             state,
             last_write: Instant::now(),
+            state_error: None,
+            has_warned: false,
             parallel_trials: (threads / search_options.fit_threads).max(1),
             paused: Vec::new(),
         })
@@ -160,7 +167,7 @@ impl<'a> Search<'a> {
             self.state.outcomes.insert((rung, t), outcome);
             self.record_outcome(rung, t);
             self.discard_models(rung, total);
-            self.write_regularly()?;
+            self.write_regularly(observer);
             best = best.min(self.trials[t].valid_rmse);
             let done = measured_before + i as usize + 1;
             let control = observer.trial(&TuneProgress {
@@ -282,29 +289,39 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Writes the state file, if there is one.
-    pub(super) fn write_state(&mut self) -> Result<()> {
+    /// Writes the state file, if there is one. A failure is a warning, the first time: the result does not depend on the file.
+    pub(super) fn write_state(&mut self, observer: &mut dyn TuneObserver) {
         self.last_write = Instant::now();
-        match self.search_options.state_path() {
-            Some(path) => self.state.save(path),
-            None => Ok(()),
+        let Some(path) = self.search_options.state_path() else {
+            return;
+        };
+        let error = self.state.save(path).err().map(|e| e.to_string());
+        if let (Some(error), false) = (&error, self.has_warned) {
+            self.has_warned = true;
+            observer.warning(&format!(
+                "the state of the search could not be written, and the search goes on without it: {error}"
+            ));
         }
+        self.state_error = error;
     }
 
-    fn write_regularly(&mut self) -> Result<()> {
+    fn write_regularly(&mut self, observer: &mut dyn TuneObserver) {
         if self.last_write.elapsed() >= WRITE_INTERVAL {
-            self.write_state()
-        } else {
-            Ok(())
+            self.write_state(observer);
         }
     }
 }
 
 /// Samples up to `count` distinct trials, the plain fit first. A small space has fewer.
-fn sample_trials(sampler: &TrialSampler<'_>, count: usize) -> Result<Vec<Trial>> {
+fn sample_trials(
+    sampler: &TrialSampler<'_>,
+    count: usize,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Trial>> {
     let mut seen = HashSet::new();
     let mut trials: Vec<Trial> = Vec::new();
     for number in 0..count {
+        check_cancelled(monitor)?;
         let mut options = match number {
             0 => sampler.first()?,
             n => sampler.sample(n as u64, 0)?,
@@ -317,15 +334,7 @@ fn sample_trials(sampler: &TrialSampler<'_>, count: usize) -> Result<Vec<Trial>>
         if attempt > MAX_ATTEMPTS {
             break;
         }
-        trials.push(Trial {
-            number,
-            options,
-            rungs: 0,
-            epochs: 0,
-            valid_rmse: f64::NAN,
-            error: None,
-            seconds: 0.0,
-        });
+        trials.push(Trial::new(number, options));
     }
     Ok(trials)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::format::{CooView, write_atomically};
+use crate::format::{CooView, SizeLimit, read_whole, write_atomically};
 use crate::problem::Problem;
 
 /// The first line of a state file.
@@ -39,10 +39,8 @@ impl SearchState {
     /// Loads the outcomes of a file with the same fingerprints.
     pub(super) fn load(&mut self, path: &Path) -> Result<()> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::InvalidData => not_a_state_file(&name),
-            _ => Error::cannot_open(path, e),
-        })?;
+        let text = read_whole(path, SizeLimit::Table)?;
+        let text = String::from_utf8(text).map_err(|_| not_a_state_file(&name))?;
         if !text.starts_with(HEADER) {
             return Err(not_a_state_file(&name));
         }

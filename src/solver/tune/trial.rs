@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use super::super::observer::{Control, StopReason};
 use super::space::Space;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{CooView, write_atomically};
 use crate::options::{OPTION_TABLE, OptionInfo, OptionRole, Options};
+use crate::parallel::MAX_THREADS;
 
 /// The options of a search besides those of its fits.
 pub struct TuneOptions<'a> {
-    /// Number of trials, the plain fit included.
+    /// Number of trials, the plain fit included, up to 10,000.
     pub trials: usize,
-    /// Number of times that trials are compared; the last time after all epochs.
+    /// Number of times that trials are compared, up to 20; the last time after all epochs.
     pub rungs: usize,
     /// Fraction of the entries that is held out to compare trials on, if there are no validation entries.
     pub fraction: f64,
@@ -22,13 +23,33 @@ pub struct TuneOptions<'a> {
     pub space: Space,
     /// Number of threads of one fit. `threads` of the fit's options is the number of all threads.
     pub fit_threads: usize,
-    /// The state file to write.
+    /// The state file to write; by default that of `resume`.
     pub checkpoint: Option<PathBuf>,
     /// A state file to resume from, of a search with the same data and settings; the number of threads may differ.
     pub resume: Option<PathBuf>,
 }
 
+/// The largest number of trials, whose options are all sampled before the first fit.
+const MAX_TRIALS: usize = 10_000;
+
+/// The largest number of rungs. Each has about twice the epochs of the one before.
+const MAX_RUNGS: usize = 20;
+
 impl TuneOptions<'_> {
+    /// Checks the numbers, which decide how much a search computes.
+    pub(crate) fn check(&self) -> Result<()> {
+        Error::check_range("trials", self.trials, 1..=MAX_TRIALS)?;
+        Error::check_range("rungs", self.rungs, 1..=MAX_RUNGS)?;
+        Error::check_range("fit_threads", self.fit_threads, 1..=MAX_THREADS)?;
+        let fraction = self.fraction;
+        if !(fraction > 0.0 && fraction < 1.0) {
+            return Err(Error::argument(format!(
+                "fraction = {fraction}: the fraction of held-out entries must be above 0 and below 1, such as 0.1"
+            )));
+        }
+        Ok(())
+    }
+
     /// The file that the state is written to.
     pub(super) fn state_path(&self) -> Option<&Path> {
         self.checkpoint.as_deref().or(self.resume.as_deref())
@@ -71,6 +92,19 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// Returns a trial that was not measured yet.
+    pub(super) fn new(number: usize, options: Options) -> Trial {
+        Trial {
+            number,
+            options,
+            rungs: 0,
+            epochs: 0,
+            valid_rmse: f64::NAN,
+            error: None,
+            seconds: 0.0,
+        }
+    }
+
     /// Its options as lines `name=value`, without those that do not affect the model, such as `threads`.
     pub fn to_text(&self) -> String {
         let is_saved = |o: &&OptionInfo| !o.has_role(OptionRole::NotSaved);
@@ -100,12 +134,14 @@ pub struct TuneResult {
     pub trials: Vec<Trial>,
     /// Why the search ended: `Epochs` if it is complete.
     pub reason: StopReason,
+    /// Why the last state could not be written, if it could not.
+    pub state_error: Option<String>,
     /// Duration of the search.
     pub seconds: f64,
 }
 
 impl TuneResult {
-    /// The best trial.
+    /// The best trial. If the search was cancelled before a trial was measured, it is the plain fit, with no rungs.
     pub fn best(&self) -> &Trial {
         &self.trials[0]
     }
@@ -134,6 +170,11 @@ pub trait TuneObserver {
     fn trial(&mut self, progress: &TuneProgress<'_>) -> Control {
         let _ = progress;
         Control::Continue
+    }
+
+    /// Called when the state cannot be written, the first time. The search goes on.
+    fn warning(&mut self, text: &str) {
+        let _ = text;
     }
 }
 

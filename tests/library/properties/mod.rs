@@ -3,6 +3,7 @@
 //! Inputs are the same in every run. `S3CMTF_LONG_TESTS=1` runs many more of them, `PROPTEST_CASES` a given number for each
 //! property, and `PROPTEST_RNG_SEED` others.
 
+mod bins;
 mod fits;
 mod formats;
 mod permutations;
