@@ -60,7 +60,7 @@ function clusters(model::Model, mode; k=0, max_k=0, space=:predictions, matrices
     references=10, curve_rows=20_000, seed=0, threads=0)
     number = mode_number(model, mode)
     list = matrices isa Union{AbstractVector,Tuple} && !(matrices isa Tuple{Vararg{AbstractVector}} && !isempty(matrices)) ? matrices : (matrices,)
-    entries = Tensor[label_entries(model, number, matrix) for matrix in list]
+    entries = Tensor[label_entries(model, number, matrix, "matrix $place") for (place, matrix) in enumerate(list)]
     handle = use(model.handle, (tensor.handle for tensor in entries)...) do model_pointer, coos...
         pointers = collect(Ptr{s3cmtf_coo}, coos)
         GC.@preserve pointers begin
@@ -77,22 +77,15 @@ function clusters(model::Model, mode; k=0, max_k=0, space=:predictions, matrices
 end
 
 "The entries of a matrix that labels the rows of a mode. Rows that the model does not have are left out."
-function label_entries(model::Model, mode, data)
-    known, name = model.labels[mode], model.modes[mode]
-    entries = matrix_entries(data, known, :full)
-    ndims(entries) == 2 || throw(DimensionMismatch("a matrix of labels has 2 modes; this has $(ndims(entries))"))
+function label_entries(model::Model, mode, data, what)
+    known, name, count = model.labels[mode], model.modes[mode], size(model, mode)
+    entries, _ = match_matrix(matrix_entries(data, :full, known), :full, Rows("the model", known, count), what, "mode $name", left_out)
     if known === nothing || entries.labels[1] === nothing
-        (data isa AbstractMatrix || size(entries, 1) > size(model, mode)) && check_matrix_rows(entries, size(model, mode), name)
+        (data isa AbstractMatrix || size(entries, 1) > count) && check_matrix_rows(entries, count, name)
         return entries
     end
-    rows = indices(entries, 1)
-    unknown = length(entries.labels[1]) - length(known)
-    unknown == 0 && return entries
-    examples = join(repr.(at_most(3, entries.labels[1].names[length(known)+1:end])), ", ")
-    is_known = rows .<= length(known)
-    any(is_known) || throw(ArgumentError("none of the $unknown rows of the matrix occur in mode $name; they are such as $examples"))
-    @warn "$unknown rows of the matrix do not occur in mode $name and are left out, such as $examples"
-    kept = Tensor((rows[is_known], indices(entries, 2)[is_known]), values(entries)[is_known]; dims=(size(model, mode), size(entries, 2)))
+    is_known = indices(entries, 1) .<= count
+    kept = Tensor((indices(entries, 1)[is_known], indices(entries, 2)[is_known]), values(entries)[is_known]; dims=(count, size(entries, 2)))
     return Tensor(kept.handle, entries.modes, ModeLabels[known, entries.labels[2]], kept.arrays)
 end
 

@@ -1,7 +1,7 @@
 # Errors and scores of a model on held-out entries.
 
 function scores(model::Model, data, threads, call, ::Type{T}) where {T}
-    tensor = entries_like(data, model)
+    tensor, _ = entries_like(data, model, "data")
     threads = c_field(UInt64, threads, :threads)
     return named_tuple(use(model.handle, tensor.handle) do pointer, coo
         read_struct(output -> call(pointer, coo, threads, output), T)
@@ -43,7 +43,7 @@ rows with an entry of the user in `train` are left out.
 function evaluate_ranking(model::Model, test, train; mode, user_mode, top=10, quantile=0, min_relevant_value=nothing, threads=0)
     check_quantile(quantile)
     min_relevant_value === nothing || !isnan(min_relevant_value) || throw(ArgumentError("min_relevant_value is NaN; it is a number"))
-    test, train = entries_like(test, model), entries_like(train, model)
+    test, train = first(entries_like(test, model, "test")), first(entries_like(train, model, "train"))
     request = Ref(c_struct(s3cmtf_ranking_request; mode=mode_number(model, mode) - 1, user_mode=mode_number(model, user_mode) - 1,
         length=list_length(top, size(model, mode)), quantile=quantile, min_relevant_value=something(min_relevant_value, 0.0),
         has_min_relevant_value=min_relevant_value !== nothing, threads=threads))

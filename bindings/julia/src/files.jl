@@ -68,7 +68,8 @@ end
 Writes a tensor to a binary `.coo` file, with values of `type` (`Float32` or `Float64`; by default their own), or a model to a
 file. The files appear complete or not at all. Names of rows are written beside it, as `ratings.mode1.tsv` beside `ratings.coo` and
 `films.s3m.mode1.tsv` beside `films.s3m`; of a model also names of the columns of matrices, as `films.s3m.matrix1.tsv`, and of the
-modes, as `films.s3m.modes.tsv`. Other names files of the same path are removed.
+modes, as `films.s3m.modes.tsv`. Other names files of the same path are removed. A link, or a file that this package did not write, is
+renamed instead of replaced.
 """
 function save(tensor::Tensor, path::AbstractString; type=nothing)
     type in (nothing, Float32, Float64) || throw(ArgumentError("type is $(repr(type)); it is Float32, Float64 or nothing"))

@@ -28,49 +28,45 @@ end
 use(f, run::FitProgress) = lock(() -> use(f, run.handle), run.lock)
 
 """
-Entries in any form; a table has the columns and names of `like`, a problem or model. All rows of `new_mode` may be unknown.
+Entries in any form, with rows that are matched with those of `like`, a problem or model, and the names of both; a table has the columns
+of `like`. Messages call the entries `what`. All rows of `new_mode` may be new.
 """
-function entries_like(data, like; new_mode=0)
-    is_new_table = is_table_of_entries(data)
-    tensor = is_new_table ? Tensor(data; like=like) : Tensor(data)
+function entries_like(data, like, what; new_mode=0)
+    tensor = is_table_of_entries(data) ? table_like(data, like) : Tensor(data)
     ndims(tensor) == length(like.modes) ||
         throw(DimensionMismatch("the entries have $(ndims(tensor)) modes; $(length(like.modes)) are needed"))
-    is_new_table &&
-        check_columns_of_modes([indices(tensor, mode) for mode in 1:ndims(tensor)], tensor.labels, tensor.modes, like; new_mode=new_mode)
-    foreach(mode -> check_labels(tensor.labels[mode], like.labels[mode], like.modes[mode]), 1:ndims(tensor))
-    return tensor
+    columns = AbstractVector[indices(tensor, mode) for mode in 1:ndims(tensor)]
+    matched, labels = match_columns(columns, tensor.labels, like, what; new_mode=new_mode)
+    return all(matched .=== columns) ? tensor : renumbered(tensor, matched), labels
 end
 
-"""
-Throws if columns of a table do not fit the modes of `like`: names for a mode that has none, or, in a column that was found by its
-order, only unknown names.
-"""
-function check_columns_of_modes(rows, labels, names, like; new_mode=0)
-    for (mode, known) in enumerate(like.labels)
-        labels[mode] === nothing && continue
-        known === nothing && throw(ArgumentError(
-            "column $(names[mode]) has names of rows, but the rows of mode $(like.modes[mode]) are numbers; give their numbers"))
-        (names[mode] === like.modes[mode] || mode == new_mode || isempty(rows[mode])) && continue
-        any(<=(length(known)), rows[mode]) || throw(ArgumentError("none of the $(length(labels[mode]) - length(known)) names in column " *
-            "$(names[mode]) occur in mode $(like.modes[mode]); the columns of modes without a name are found by their order"))
-    end
+"The entries of a table with the columns of `like`. Numbers are names if the mode has names."
+function table_like(data, like)
+    table = column_table(data)
+    columns, value = columns_like(table, like)
+    return Tensor(table; columns=columns, value=value, strings=columns[like.labels.!==nothing])
 end
 
-"Throws if the same names stand for different rows."
-function check_labels(labels::ModeLabels, expected::ModeLabels, mode)
-    (labels === nothing || expected === nothing || labels === expected) && return
-    for (row, (name, other)) in enumerate(zip(labels.names, expected.names))
-        name == other || throw(ArgumentError("row $row of mode $mode is $(repr(name)) in the entries and $(repr(other)) in the model; " *
-            "create the entries with `Tensor(table; like=...)` of the tensor or model"))
+"Row numbers of each mode that are matched with those of `like`, and the names of both."
+function match_columns(columns, labels, like, what; new_mode=0)
+    source, sizes = like isa Model ? ("the model", size(like)) : ("the tensor", like.sizes)
+    known = copy(like.labels)
+    matched = map(enumerate(columns)) do (mode, rows)
+        used = labels[mode] === nothing || isempty(rows) ? 0 : maximum(rows)
+        numbers, known[mode] = match_rows(Rows(source, known[mode], sizes[mode]), Rows(what, labels[mode], used),
+            "mode $(like.modes[mode])", mode == new_mode ? nothing : unseen)
+        numbers === nothing || isempty(rows) ? rows : numbers[rows]
     end
+    return AbstractVector[matched...], known
 end
 
 function FitProgress(data; matrices=(), test=nothing, valid=nothing, init=nothing, checkpoint=nothing, resume=nothing, preset=nothing,
     options=nothing, keywords...)
     problem = problem_of(data, matrices)
-    test === nothing || (test = entries_like(test, problem))
-    valid === nothing || (valid = entries_like(valid, problem))
+    test === nothing || (test = first(entries_like(test, problem, "test")))
+    valid === nothing || (valid = first(entries_like(valid, problem, "valid")))
     init isa Union{Nothing,Model} || throw(ArgumentError("init is $(summary(init)); it is a Model"))
+    init === nothing || foreach(check_init, problem.modes, problem.labels, init.labels)
     settings = make_options(keywords; preset=preset, given=options, resume=resume)
     handle = use(problem.handle, settings) do problem, options
         create(output -> s3cmtf_fit_new(problem, options, output), s3cmtf_fit)
@@ -85,6 +81,12 @@ function FitProgress(data; matrices=(), test=nothing, valid=nothing, init=nothin
     end
     arrays = (problem.arrays, test, valid)
     return FitProgress(handle, problem, arrays, Ref{Union{Nothing,Model}}(nothing), ReentrantLock())
+end
+
+function check_init(mode, labels, of_init)
+    rows, _ = match_rows(Rows("the tensor", labels, 0), Rows("init", of_init, 0), "mode $mode", nothing)
+    rows === nothing ||
+        throw(ArgumentError("the rows of mode $mode have other numbers in init; create the tensor with `Tensor(table; like=init)`"))
 end
 
 """

@@ -16,9 +16,8 @@ function fold_in(model::Model, mode; tensor=nothing, matrices=(), replace=false,
     tensor === nothing && isempty(matrices) && throw(ArgumentError("give entries of the new rows: a tensor or matrices"))
     labels = copy(model.labels)
     if tensor !== nothing
-        tensor = entries_like(tensor, model; new_mode=number)
-        tensor.labels[number] === nothing || (labels[number] = tensor.labels[number])
-        check_new_rows(model, number, tensor, labels[number])
+        tensor, labels = entries_like(tensor, model, "tensor"; new_mode=number)
+        check_new_rows(model, number, tensor, labels)
     end
     parts = map(part -> matrix_part(model, number, labels, part...), matrices isa Union{Pair,Tuple{Integer,Any,Any}} ? [matrices] : collect(matrices))
     entries = Tensor[part.entries for part in parts]
@@ -54,15 +53,15 @@ function with_row_names(f, labels::ModeLabels, mode)
     end
 end
 
-"Throws if a new row of a mode with names has none. Warns of rows of other modes that the model does not have."
-function check_new_rows(model::Model, new_mode, tensor, names)
+"Throws if a new row of a mode with names has none. Warns of row numbers of other modes that the model does not have."
+function check_new_rows(model::Model, new_mode, tensor, labels)
     nnz(tensor) > 0 || throw(ArgumentError("the tensor has no entries; give all entries of the new rows"))
     for (mode, name) in enumerate(model.modes)
         rows, last_row = indices(tensor, mode), size(model, mode)
-        if mode != new_mode
+        if mode != new_mode && labels[mode] === nothing
             count = Base.count(>(last_row), rows)
             count == 0 || @warn "in $count of $(length(rows)) entries the row of mode $name is not in the model and counts as the mean row"
-        elseif names !== nothing && maximum(rows) > max(last_row, length(names))
+        elseif mode == new_mode && labels[mode] !== nothing && maximum(rows) > max(last_row, length(labels[mode]))
             throw(ArgumentError("row $(maximum(rows)) of mode $name has no name, but the rows of the model have; give a table with names"))
         end
     end
@@ -72,16 +71,11 @@ end
 function matrix_part(model::Model, mode, labels, number, data, weight=0.0)
     0 <= weight < Inf || throw(ArgumentError("the weight of a matrix is $weight; it is finite and above 0, or 0 for that of the fit"))
     kind = matrix(model, number).kind
-    known = (labels[mode], model.matrix_labels[number])
-    tensor = if is_table_of_entries(data)
-        table = column_table(data)
-        names = column_roles(table, nothing, nothing, nothing)[1]
-        Tensor(table; like=Known(names, collect(ModeLabels, known)))
-    else
-        matrix_tensor(data, kind)
-    end
-    ndims(tensor) == 2 || throw(DimensionMismatch("a coupled matrix has 2 modes; this has $(ndims(tensor))"))
-    foreach(n -> check_labels(tensor.labels[n], known[n], ("rows of the matrix", "columns of the matrix")[n]), 1:2)
-    labels[mode] === nothing || tensor.labels[1] === nothing || (labels[mode] = tensor.labels[1])
+    tensor = matrix_entries(data, kind, labels[mode], model.matrix_labels[number])
+    known = Rows("the model", labels[mode], size(model, mode))
+    tensor, labels[mode] = match_matrix(tensor, kind, known, "matrix $number", "mode $(model.modes[mode])", nothing)
+    columns = Rows("the model", model.matrix_labels[number], 0), Rows("the new matrix", tensor.labels[2], 0)
+    numbers, _ = match_rows(columns..., "columns of matrix $number", nothing)
+    numbers === nothing || nnz(tensor) == 0 || (tensor = renumbered(tensor, [indices(tensor, 1), numbers[indices(tensor, 2)]]))
     return (entries=tensor, number=number, weight=weight)
 end

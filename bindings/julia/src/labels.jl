@@ -47,6 +47,61 @@ no_labels(order) = ModeLabels[nothing for _ in 1:order]
 
 label(::Nothing, row::Integer) = string(row)
 
+"The rows of a mode in one input: what messages call the input, the names of the rows, and their number."
+struct Rows
+    source::String
+    labels::ModeLabels
+    size::Int
+end
+
+# What becomes of rows that only a later input has.
+const appended, unseen, left_out = "appended to the mode", "unseen: they count as the mean row", "left out"
+
+"""
+Matches the rows of a mode in an input, `given`, with those that are `known`: by name if both sides have names, otherwise by number, with
+a warning if one side has names. Returns the row of the mode for each row of the input, or `nothing` if both have the same numbers; and
+the names that are known, followed by those that only the input has. `fate` is what becomes of rows that only the input has; `nothing`
+if all of them may be new, without a message.
+"""
+function match_rows(known::Rows, given::Rows, title, fate)
+    if known.labels === nothing || given.labels === nothing
+        if known.labels !== given.labels
+            named, bare = given.labels === nothing ? (known, given) : (given, known)
+            @warn "$title: there are names in $(named.source) and none in $(bare.source); rows are matched by number"
+        end
+        return nothing, known.labels
+    end
+    known.labels === given.labels || known.labels.names == given.labels.names || return match_names(known, given, title, fate)
+    return nothing, known.labels
+end
+
+function match_names(known::Rows, given::Rows, title, fate)
+    check_faults(known, given, title)
+    labels = copy(known.labels)
+    rows = Int[row!(labels, name) for name in given.labels.names]
+    new = length(labels) - length(known.labels)
+    both = length(rows) - new
+    fate === nothing || new == 0 || both > 0 ||
+        throw(ArgumentError("$title: $(known.source) and $(given.source) have no name in common; names are such as " *
+            "$(repr(known.labels.names[1])) in $(known.source) and $(repr(given.labels.names[1])) in $(given.source)"))
+    if fate !== nothing && (new > 0 || fate == appended && both < length(known.labels))
+        rest = new == 0 ? "" : " (such as $(repr(labels.names[length(known.labels)+1]))), $fate"
+        @info "$title: rows are matched by name: $both in both $(known.source) and $(given.source), $(length(known.labels) - both) only " *
+            "in $(known.source), $new only in $(given.source)$rest"
+    end
+    return rows == 1:length(rows) ? nothing : rows, labels
+end
+
+"Throws if a row of one side has no name, or the same name as another row."
+function check_faults(known::Rows, given::Rows, title)
+    for side in (known, given), row in 1:max(length(side.labels), side.size)
+        first_row = has_name(side.labels, row) ? side.labels.rows[side.labels.names[row]] : 0
+        first_row == row && continue
+        why = first_row == 0 ? "row $row has no name" : "rows $first_row and $row are both called $(repr(side.labels.names[row]))"
+        throw(ArgumentError("$title: rows of $(known.source) and $(given.source) cannot be matched by name, because in $(side.source) $why"))
+    end
+end
+
 "Returns the row that a number or a name stands for."
 find_row(::Nothing, row::Integer, mode) = row
 find_row(::Labels, row::Integer, mode) = row

@@ -28,7 +28,6 @@ end
 "Writes names to a temporary file beside `path`, which `commit` replaces."
 function stage_names(labels::Labels, path::AbstractString; header="index\tname")
     foreach(check_name, labels.names)
-    isdir(path) && throw(cannot_write(path, "it is a folder"))
     file = StagedFile(tempname(dirname(abspath(path)); cleanup=false), path)
     try
         size = open(file.temporary, "w") do io
@@ -50,15 +49,42 @@ end
 
 discard(file::StagedFile) = rm(file.temporary; force=true)
 
-"Gives a file its final name. `mv` would remove the old file first."
+"Gives a file its final name. Only a file of this package is replaced; whatever else has that name is renamed first."
 function commit(file::StagedFile)
-    status = ccall(:jl_fs_rename, Int32, (Cstring, Cstring), file.temporary, file.path)
-    status < 0 && throw(cannot_write(file.path, uv_message(status)))
+    is_own(file.path) || set_aside(file.path)
+    rename(file.temporary, file.path)
 end
+
+"Renames a file. `mv` would remove an existing file first."
+function rename(from, to)
+    status = ccall(:jl_fs_rename, Int32, (Cstring, Cstring), from, to)
+    status < 0 && throw(cannot_write(to, uv_message(status)))
+end
+
+"Whether a file, or the file that a link leads to, begins as names files of this package do."
+is_names_file(path) = isfile(path) && open(io -> read(io, 10), path) == codeunits("index\tname")
+
+"Whether this package wrote a file. A link was not written, whatever it leads to."
+is_own(path) = !islink(path) && is_names_file(path)
+
+"Renames what is at a path, if anything is, to its name followed by `.old`, or `.old2` and so on. A link is renamed itself."
+function set_aside(path)
+    exists(path) = islink(path) || ispath(path)
+    exists(path) || return
+    old, number = string(path, ".old"), 2
+    while exists(old)
+        old, number = string(path, ".old", number), number + 1
+    end
+    rename(path, old)
+    @warn "a names file that does not belong to the new file is now called $old"
+end
+
+"Removes a file of this package; whatever else is at the path is renamed."
+remove_own(path) = is_own(path) ? rm(path) : set_aside(path)
 
 """
 Writes pairs of a path and its names after `write_data()`: nothing is replaced if a file of names cannot be written. Then removes other
-names files of the `stem`, which belong to a file that was replaced.
+names files of the `stem`, which belong to a file that was replaced. A file of another format is what a user calls the rows, and stays.
 """
 function write_with_names(write_data, files, stem)
     staged = StagedFile[]
@@ -66,7 +92,8 @@ function write_with_names(write_data, files, stem)
         foreach(((path, labels),) -> push!(staged, stage_names(labels, path)), files)
         write_data()
         foreach(commit, staged)
-        foreach(name -> rm(joinpath(dirname(stem), name)), setdiff(names_files(stem), basename.(first.(files))))
+        others = joinpath.(dirname(stem), setdiff(names_files(stem), basename.(first.(files))))
+        foreach(remove_own, filter(is_names_file, others))
     finally
         foreach(discard, staged)
     end
@@ -75,8 +102,8 @@ end
 "The names files of rows and columns in the folder of `stem`."
 function names_files(stem)
     start = basename(stem)
-    is_names_file(name) = startswith(name, start) && occursin(r"^\.(mode|matrix)[0-9]+\.tsv$", chop(name; head=length(start), tail=0))
-    return filter(is_names_file, readdir(dirname(abspath(stem))))
+    is_beside(name) = startswith(name, start) && occursin(r"^\.(mode|matrix)[0-9]+\.tsv$", chop(name; head=length(start), tail=0))
+    return filter(is_beside, readdir(dirname(abspath(stem))))
 end
 
 # Names of modes: PATH.modes.tsv beside the model PATH. The third field of its header is a digest of the model, because another
@@ -93,7 +120,7 @@ end
 
 "Writes the names of the modes of a model file, or removes those of a model that it replaced."
 function write_modes(modes, path::AbstractString)
-    modes == default_modes(length(modes)) && return rm(modes_file(path); force=true)
+    modes == default_modes(length(modes)) && return remove_own(modes_file(path))
     commit(stage_names(Labels(string.(modes)), modes_file(path); header="index\tname\t" * digest(path)))
 end
 

@@ -28,7 +28,7 @@ function predict(model::Model, cell::Tuple{Vararg{Union{Integer,AbstractString,S
 end
 
 function predict(model::Model, tensor::Tensor; options...)
-    entries_like(tensor, model)
+    tensor, _ = entries_like(tensor, model, "cells")
     return predict_arrays(nnz(tensor); options...) do predictions, request
         use(model.handle, tensor.handle) do pointer, coo
             s3cmtf_model_predict_coo(pointer, coo, predictions, length(predictions), type_code(eltype(predictions)), request)
@@ -55,9 +55,8 @@ end
 function table_cells(model::Model, object)
     table = column_table(object)
     names = mode_columns(table, table.names, model.modes)
-    rows, labels = table_rows(table, names, (), model)
-    check_columns_of_modes(rows, labels, names, model)
-    return rows
+    rows, labels = table_rows(table, names, names[model.labels.!==nothing], nothing)
+    return first(match_columns(rows, labels, model, "cells"))
 end
 
 "Allocates the outputs, calls `run(predictions, request)` and returns them."

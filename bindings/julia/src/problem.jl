@@ -7,9 +7,9 @@ const matrix_kinds = (observed=S3CMTF_MATRIX_OBSERVED, graph=S3CMTF_MATRIX_GRAPH
     CoupledMatrix(mode, data; kind=:auto, weight=nothing, penalty=nothing, zeros=nothing)
 
 A matrix whose rows are the rows of a mode of the tensor, by its number or name. `data` is a `SparseMatrixCSC` or dense matrix, a
-tuple `(rows, columns, values)`, a table, a file or a `Tensor`. In a table the first index column has the rows,
-by the names of the mode if it has names. A dense matrix has the rows of the mode in order; cells that are `NaN` or `missing` are
-unknown.
+tuple `(rows, columns, values)`, a table, a file or a `Tensor`. In a table the first index column has the rows.
+Rows with names are matched with the names of the mode, and new names are appended to it. A dense matrix has the rows of the mode in
+order; cells that are `NaN` or `missing` are unknown.
 
 | `kind` | a cell that is not listed |
 | --- | --- |
@@ -52,12 +52,6 @@ coupled_matrix(matrix::CoupledMatrix) = matrix
 coupled_matrix((mode, data)::Pair) = data isa CoupledMatrix ? data : CoupledMatrix(mode, data)
 coupled_matrix(other) = throw(ArgumentError("a coupled matrix is CoupledMatrix(mode, data), Graph(mode, data) or mode => data; this is " *
     summary(other)))
-
-"Modes and names of rows that a table has in common with something else."
-struct Known
-    modes::Vector{Symbol}
-    labels::Vector{ModeLabels}
-end
 
 """
     Problem(tensor; matrices=[])
@@ -107,30 +101,54 @@ end
 "The entries of a matrix that is not a table."
 matrix_tensor(data, kind) = data isa AbstractMatrix ? dense_entries(data, kind) : Tensor(data)
 
-"The entries of a matrix, whose rows have the names of the mode, and the names of its columns."
-function matrix_entries(data, labels::ModeLabels, kind::Symbol)
+"""
+The entries of a matrix. Of a table, numbers are names if the rows of the mode (`labels`), or the columns of the matrix (`columns`), have
+names.
+"""
+function matrix_entries(data, kind, labels::ModeLabels, columns::ModeLabels=nothing)
     is_table_of_entries(data) || return matrix_tensor(data, kind)
     table = column_table(data)
     names, value, weight = column_roles(table, nothing, nothing, nothing)
     length(names) == 2 || throw(ArgumentError("a table of a matrix has a column of rows, one of columns and one of values; this has " *
         "the index columns $(join(names, ", "))"))
-    labels === nothing && is_labelled(column(table, names[1])) && throw(ArgumentError(
-        "column $(names[1]) has names of rows, but the rows of the mode are numbers; give their numbers"))
-    if kind === :graph && labels !== nothing
-        # Both columns have rows of the mode; names that occur only in the second are added as well.
-        rows, seen = column_rows(column(table, names[1]), labels, false, names[1])
-        columns, seen = column_rows(column(table, names[2]), seen, false, names[2])
-        tensor = Tensor((rows, columns), column(table, value))
-        return Tensor(tensor.handle, names, ModeLabels[seen, nothing], nothing)
-    end
-    return Tensor(table; like=Known(names, ModeLabels[labels, nothing]), value=value)
+    known = (labels, kind === :graph ? labels : columns)
+    return Tensor(table; columns=names, value=value, strings=names[[known...].!==nothing])
 end
 
-"Warns if the rows of a matrix have names, none of which is a row of the mode, as after a misspelling or with other ids."
-function warn_unknown_rows(entries::Tensor, known::ModeLabels, mode)
-    (known === nothing || entries.labels[1] === nothing || nnz(entries) == 0) && return
-    rows = indices(entries, 1)
-    any(<=(length(known)), rows) || @warn "none of the $(length(unique(rows))) rows of the matrix occur in mode $mode"
+"""
+Returns a matrix whose rows, and of a graph also columns, are matched with those of a mode, and the names of both. Messages call it
+`what`.
+"""
+function match_matrix(entries::Tensor, kind, known::Rows, what, title, fate)
+    ndims(entries) == 2 || throw(DimensionMismatch("a coupled matrix has 2 modes; this has $(ndims(entries))"))
+    sides = kind === :graph ? [1, 2] : [1]
+    found = entries.labels[sides]
+    any(isnothing, found) == all(isnothing, found) ||
+        throw(ArgumentError("a graph has names of its rows or of its columns only; give both, or none"))
+    names = found[1]
+    if names !== nothing && found[end].names != names.names
+        check_faults(Rows(what, names, 0), Rows(what, found[end], 0), title)
+        names = copy(names)
+        foreach(name -> row!(names, name), found[end].names)
+    end
+    used = names === nothing || nnz(entries) == 0 ? 0 : maximum(side -> maximum(indices(entries, side)), sides)
+    rows, labels = match_rows(known, Rows(what, names, used), title, fate)
+    names === nothing && return entries, labels
+    matched = Tensor(entries.handle, entries.modes, ModeLabels[labels, kind === :graph ? labels : entries.labels[2]], entries.arrays)
+    is_same = rows === nothing && all(of -> of.names == names.names, found) && (labels === nothing || size(entries, 1) == length(labels))
+    (is_same || nnz(entries) == 0) && return matched, labels
+    indices_of = Vector{Int}[indices(entries, side) for side in 1:2]
+    for (side, of) in zip(sides, found)
+        of.names == names.names || (indices_of[side] = [names.rows[name] for name in of.names][indices_of[side]])
+        rows === nothing || (indices_of[side] = rows[indices_of[side]])
+    end
+    return renumbered(matched, indices_of), labels
+end
+
+"The same entries with other row numbers."
+function renumbered(tensor::Tensor, rows)
+    handle, arrays = coo_from_arrays(cell_arrays(Tuple(rows)), values(tensor), weights(tensor), nothing, true)
+    return Tensor(handle, tensor.modes, tensor.labels, arrays)
 end
 
 check_matrix_rows(entries::Tensor, rows, mode) = size(entries, 1) == rows || throw(DimensionMismatch(
@@ -139,10 +157,9 @@ check_matrix_rows(entries::Tensor, rows, mode) = size(entries, 1) == rows || thr
 
 function couple!(problem::Problem, matrix::CoupledMatrix)
     mode = mode_number(problem, matrix.mode)
-    entries = matrix_entries(matrix.data, problem.labels[mode], matrix.kind)
-    ndims(entries) == 2 || throw(DimensionMismatch("a coupled matrix has 2 modes; this has $(ndims(entries))"))
-    check_labels(entries.labels[1], problem.labels[mode], problem.modes[mode])
-    warn_unknown_rows(entries, problem.labels[mode], problem.modes[mode])
+    known = Rows("the tensor", problem.labels[mode], problem.sizes[mode])
+    entries, labels = match_matrix(matrix_entries(matrix.data, matrix.kind, problem.labels[mode]), matrix.kind, known,
+        "matrix $(length(problem.matrices) + 1)", "mode $(problem.modes[mode])", appended)
     # Rows beyond those of a mode with names would have none.
     problem.labels[mode] === nothing || entries.labels[1] !== nothing || size(entries, 1) <= problem.sizes[mode] ||
         check_matrix_rows(entries, problem.sizes[mode], problem.modes[mode])
@@ -159,9 +176,7 @@ function couple!(problem::Problem, matrix::CoupledMatrix)
     end
     problem.sizes[mode] = max(problem.sizes[mode], size(entries, 1))
     # Names that only the matrix has belong to rows of the mode, too.
-    if problem.labels[mode] !== nothing && entries.labels[1] !== nothing && length(entries.labels[1]) > length(problem.labels[mode])
-        problem.labels[mode] = entries.labels[1]
-    end
+    problem.labels[mode] = labels
     push!(problem.matrices, matrix)
     push!(problem.matrix_labels, entries.labels[2])
     push!(problem.arrays, entries.arrays)

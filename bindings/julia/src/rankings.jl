@@ -85,7 +85,7 @@ function recommend(model::Model, mode; given, top=10, exclude=nothing, exclude_m
         throw(DimensionMismatch("the given modes have $(join(length.(queries), ", ")) rows; each has as many, or one"))
     only_rows = rows_in_model(model, ranked, candidates === nothing ? Int[] : row_numbers(model, ranked, collect(candidates)))
     without = positive_rows(row_numbers(model, ranked, collect(exclude_rows)), "exclude_rows")
-    excluded = exclude === nothing ? nothing : entries_like(exclude, model)
+    excluded = exclude === nothing ? nothing : first(entries_like(exclude, model, "exclude"))
     by = exclude_mode === nothing ? modes[1] : mode_number(model, exclude_mode)
     by == ranked && throw(ArgumentError("mode $mode is ranked; exclude_mode is another mode"))
     rows, scores = Vector{UInt64}(undef, top * count), Vector{Float64}(undef, top * count)

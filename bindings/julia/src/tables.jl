@@ -45,12 +45,26 @@ function column_name(table::ColumnTable, name)
     return name isa Integer ? table.names[name] : Symbol(name)
 end
 
-"The value column that is not named: `value`, or the last column that is not one of `others`."
+"Names of value columns, as in text files."
+const value_names = ("rating", "value", "stars", "score", "count")
+
+"""
+The value column that is not named, among the columns that are not one of `others`: the only one; else the one with a usual name; else
+the only one with numbers.
+"""
 function default_value(table::ColumnTable, others)
-    :value in table.names && return :value
-    place = findlast(name -> !(name in others), table.names)
-    place === nothing && throw(ArgumentError("the table has no value column; its columns are $(join(table.names, ", "))"))
-    return table.names[place]
+    open = filter(name -> !(name in others), table.names)
+    isempty(open) && throw(ArgumentError("the table has no value column; its columns are $(join(table.names, ", "))"))
+    named = filter(name -> lowercase(strip(string(name))) in value_names, open)
+    numbers = filter(name -> !is_labelled(column(table, name)), open)
+    for found in (open, named, numbers)
+        length(found) == 1 && return only(found)
+    end
+    isempty(numbers) && throw(ArgumentError("the table has no value column: none of $(join(open, ", ")) has numbers"))
+    candidates = isempty(named) ? numbers : named
+    why = isempty(named) ? "have numbers, and none is called $(join(value_names, ", ", " or "))" : "may have them"
+    throw(ArgumentError("which column has the values? $(join(candidates, ", ")) $why; name it, such as " *
+        "Tensor(table; value=$(repr(last(candidates)))) (and the index columns with columns)"))
 end
 
 """
@@ -74,7 +88,9 @@ end
 "Names of the index columns, and of the value and weight columns or `nothing`."
 function column_roles(table::ColumnTable, columns, value, weight)
     if value === nothing
-        value = default_value(table, columns === nothing ? () : [column_name(table, name) for name in columns])
+        others = Symbol[column_name(table, name) for name in something(columns, ())]
+        weight === nothing || push!(others, column_name(table, weight))
+        value = default_value(table, others)
     end
     used = Any[value === false ? nothing : column_name(table, value), weight === nothing ? nothing : column_name(table, weight)]
     index = columns === nothing ? filter(name -> !(name in used), table.names) :

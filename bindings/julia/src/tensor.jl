@@ -14,8 +14,8 @@ A sparse tensor, or a sparse matrix as a tensor of order 2: per entry one index 
 - `copy=false` uses the arrays in place. It needs `base=0`, `dims`, and vectors of `UInt32` indices and `Float32` or `Float64`
   values, which must not be modified while the tensor is in use.
 - `table`: a named tuple of vectors, a data frame, another object whose properties are vectors, or a vector of named tuples.
-  `value` is by default the column `:value` or the last one, `columns` (one per mode) all others but `weight`. A column that does
-  not hold integers has names of rows; `strings` lists columns of integers that are names as well. Names are numbered in the order
+  `value` is by default the only column that `columns` and `weight` leave; else the one called rating, value, stars, score or count;
+  else the only one with numbers. `columns` (one per mode) are all others but `weight`. A column that does not hold integers has names of rows; `strings` lists columns of integers that are names as well. Names are numbered in the order
   of their first occurrence, after those of `like`, a tensor or model whose names the table has in common. The table then has a
   column with the name of each mode; columns of modes without a name are found by their order.
 - `path`: a binary `.coo` file, which is mapped into memory unless `mapped=false` and must not be modified while it is, or a text
@@ -73,13 +73,10 @@ end
 function Tensor(object; columns=nothing, value=nothing, weight=nothing, strings=(), like=nothing, dims=nothing)
     is_table(object) || throw(ArgumentError("entries are index vectors and values, a sparse matrix, a table or a file; this is " *
         summary(object)))
-    like isa Union{Nothing,Tensor,Model,Problem,Known} ||
+    like isa Union{Nothing,Tensor,Model,Problem} ||
         throw(ArgumentError("like is $(summary(like)); it is a Tensor or a Model whose names of rows the table has in common"))
     table = column_table(object)
-    if columns === nothing && like !== nothing
-        value === nothing && (value = default_value(table, like.modes))
-        columns = mode_columns(table, column_roles(table, nothing, value, weight)[1], like.modes)
-    end
+    columns === nothing && like !== nothing && ((columns, value) = columns_like(table, like, value, weight))
     names, value, weight = column_roles(table, columns, value, weight)
     value === nothing && throw(ArgumentError("entries need a value column"))
     rows, labels = table_rows(table, names, strings, like)
@@ -87,6 +84,12 @@ function Tensor(object; columns=nothing, value=nothing, weight=nothing, strings=
     weights = weight === nothing ? nothing : column(table, weight)
     handle, arrays = coo_from_arrays(cell_arrays(rows), numbers, weights, dims, true)
     return Tensor(handle, mode_names(names, length(names)), labels, arrays)
+end
+
+"The index columns and the value column of a table whose columns have the names of the modes of `like`."
+function columns_like(table::ColumnTable, like, value=nothing, weight=nothing)
+    value === nothing && (value = default_value(table, weight === nothing ? like.modes : [like.modes; column_name(table, weight)]))
+    return mode_columns(table, column_roles(table, nothing, value, weight)[1], like.modes), value
 end
 
 "Row numbers and names of the index columns of a table."

@@ -61,7 +61,7 @@ function tune(callback, data; matrices=(), trials=200, rungs=3, valid=nothing, v
     rungs >= 1 || throw(ArgumentError("rungs is $rungs; a search has at least 1"))
     valid !== nothing || 0 < valid_fraction < 1 || throw(ArgumentError("valid_fraction is $valid_fraction; it is above 0 and below 1"))
     problem = problem_of(data, matrices)
-    valid === nothing || (valid = entries_like(valid, problem))
+    valid === nothing || (valid = first(entries_like(valid, problem, "valid")))
     settings = make_options(keywords; preset=preset, given=options)
     handles = valid === nothing ? () : (valid.handle,)
     handle = use(problem.handle, settings, handles...) do problem_pointer, options_pointer, coo...

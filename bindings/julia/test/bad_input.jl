@@ -145,9 +145,9 @@ end
     @test says("the matrix has 30 rows, but mode film has 40", () -> clusters(model, :film; k=2, matrices=ones(30, 2)))
     @test says("the matrix has 50 rows, but mode film has 40", () -> clusters(model, :film; k=2, matrices=[(1:50, 1:50, ones(50))]))
     @test says("has 2 modes; this has 3", () -> clusters(model, :film; k=2, matrices=[ratings()]))
-    @test says("none of the 2 rows of the matrix occur in mode film", () -> clusters(named, :film; k=2, matrices=[(film=["x", "y"], kind=["a", "b"], value=1:2)]))
+    @test says("mode film: the model and matrix 1 have no name in common", () -> clusters(named, :film; k=2, matrices=[(film=["x", "y"], kind=["a", "b"], value=1:2)]))
     some = (film=["x", "film 1", "film 3", "film 5"], kind=["a", "b", "b", "b"], value=ones(4))
-    @test_logs (:warn, r"^1 rows of the matrix do not occur in mode film and are left out, such as \"x\"") clusters(named, :film; k=2, matrices=[some])
+    @test_logs (:info, r"^mode film: .* 1 only in matrix 1 \(such as \"x\"\), left out") clusters(named, :film; k=2, matrices=[some])
 end
 
 # A vector whose first index is not 1, as of OffsetArrays.

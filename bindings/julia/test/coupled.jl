@@ -68,16 +68,14 @@ end
     @test labels(table, :film)[end] != "film 99"
     odd, even = predict(model, (2, "film 99", "month 1")), predict(model, (1, "film 99", "month 1"))
     @test isfinite(odd) && isfinite(even)
-    @test occursin("rows of the mode are numbers", message(() -> Problem(ratings(); matrices=[:film => genres])))
+    @test_logs (:warn, "mode film: there are names in matrix 1 and none in the tensor; rows are matched by number") Problem(ratings(); matrices=[:film => genres])
     @test occursin("has its matrices already", message(() -> fit(problem; matrices=[:film => genres])))
     @test occursin("2 modes", message(() -> Problem(ratings(); matrices=[2 => ratings()])))
     @test occursin("there is no mode :films", message(() -> Problem(ratings(); matrices=[:films => kinds])))
     # A matrix with other names than those of the mode.
     other = (film=["movie 1", "movie 2", "movie 1"], genre=["odd", "even", "even"], value=ones(3))
-    @test_logs (:warn, "none of the 2 rows of the matrix occur in mode film") Problem(table; matrices=[:film => other])
-    @test_logs Problem(table; matrices=[:film => genres])
-    reordered = Tensor(map(reverse, genres))
-    @test occursin("row 1 of mode film", message(() -> Problem(table; matrices=[:film => reordered])))
+    @test occursin("mode film: the tensor and matrix 1 have no name in common", message(() -> Problem(table; matrices=[:film => other])))
+    @test_logs (:info, r"1 only in matrix 1 \(such as \"film 99\"\), appended to the mode") Problem(table; matrices=[:film => genres])
     part = Tensor((film=["film 1"], genre=["odd"], value=[1.0]))
     @test labels(quick_fit(Problem(table; matrices=[CoupledMatrix(:film, part; kind=:full, weight=1)])), :film) == labels(table, :film)
 end

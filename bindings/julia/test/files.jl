@@ -94,10 +94,9 @@ mktempdir() do folder
         mktempdir() do other
             model = joinpath(other, "films.s3m")
             save(quick_fit(; rank=3), model)
-            mkdir(model * ".mode3.tsv")
             old, files = read(model), readdir(other)
-            failure = thrown(() -> save(named, model))
-            @test failure isa S3CMTFError && occursin("films.s3m.mode3.tsv", failure.message)
+            wrong = Any[nothing, S3CMTF.Labels(["a"]), S3CMTF.Labels(["nul\0"])]
+            @test occursin("is not UTF-8", message(() -> save(S3CMTF.Model(named.handle, named.modes, wrong, named.matrix_labels), model)))
             @test old == read(model) && readdir(other) == files
             @test thrown(() -> save(Tensor(ratings_table), joinpath(other, "absent", "x.coo"))) isa S3CMTFError
         end

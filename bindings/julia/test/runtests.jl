@@ -5,7 +5,7 @@ using SparseArrays, Random, Serialization
 include("films.jl")
 
 @testset "S3CMTF" begin
-    for file in ("fixture.jl", "data.jl", "tables.jl", "files.jl", "options.jl", "fits.jl", "models.jl", "coupled.jl", "predictions.jl",
+    for file in ("fixture.jl", "data.jl", "tables.jl", "files.jl", "options.jl", "fits.jl", "models.jl", "coupled.jl", "matching.jl", "predictions.jl",
         "discovery.jl", "lifetimes.jl", "threads.jl", "bad_input.jl", "interrupts.jl", "showing.jl", "documents.jl")
         @testset "$file" begin
             seconds = @elapsed include(file)

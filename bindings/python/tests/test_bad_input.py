@@ -141,6 +141,34 @@ def test_frames():
         Tensor.from_frame(polars.DataFrame({"user": [None, None, "a"], "film": [1, 2, 3], "stars": [1, 2, 3]}))
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_value_columns_of_frames(library):
+    make = pytest.importorskip(library).DataFrame
+    ratings = {"user": [1, 2], "film": [1, 1], "rating": [3.5, 4.0], "time": [847117005, 841000000]}
+
+    def values(columns, **options):
+        return Tensor.from_frame(make(columns), **options).values.tolist()
+
+    for name in ("rating", "VALUE", "Stars", "score", " count "):
+        renamed = {name if column == "rating" else column: of for column, of in ratings.items()}
+        assert values(renamed, modes=["user", "film"]) == [3.5, 4.0]
+        assert values(renamed, weight="time") == [3.5, 4.0]
+    # The only column that is left, or the only one with numbers.
+    assert values({"user": [1, 2], "film": [1, 1], "x": [3, 4]}, modes=["user", "film"]) == [3, 4]
+    assert values({"user": ["a", "b"], "x": [3, 4], "film": ["c", "d"]}) == [3, 4]
+    assert values({"user": ["a", "b"], "x": [3, 4], "new": [True, False]}) == [3, 4]
+    numbers = r"which column has the values\? 'user', 'film', 'x' have numbers, and none is called rating, value, stars, score or count"
+    with pytest.raises(ArgumentError, match=numbers + "; name it, such as value='x'"):
+        values({"user": [1, 2], "film": [1, 1], "x": [3, 4]})
+    with pytest.raises(ArgumentError, match="'rating', 'score' may have them; name it, such as value='score'"):
+        values({"user": ["a", "b"], "rating": [1, 1], "score": [3, 4]})
+    with pytest.raises(ArgumentError, match="no column of numbers for the values; value=False"):
+        values({"user": ["a", "b"], "film": ["c", "d"]})
+    with pytest.raises(ArgumentError, match="'film', 'x' have numbers"):
+        Matrix(make({"film": [1, 2], "genre": ["c", "d"], "x": [3, 4]}), 1)
+    assert Matrix(make({"film": [1, 2], "genre": ["c", "d"], "x": [3, 4]}), 1, value="x").tensor.nnz == 2
+
+
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
@@ -206,7 +234,6 @@ def test_cells(cells, message, model):
         (lambda of: of.fold_in(0, Tensor(([], [], []), [])), "tensor has no entries"),
         (lambda of: of.clusters(1, 2, matrices=np.ones((30, 2))), "a matrix has 30 rows, but mode 1 has 40"),
         (lambda of: of.clusters(1, 2, matrices=[Tensor(([49], [0]))]), "a matrix has 50 rows, but mode 1 has 40"),
-        (lambda of: of.clusters(1, 2, matrices=[Tensor((["a"], [0]))]), "rows of a matrix have labels, but those of mode 1 have"),
         (lambda of: of.evaluate(Tensor(([0], [0]))), "modes"),
     ],
 )
@@ -253,22 +280,24 @@ def test_frames_with_an_index_are_no_matrices():
         wide = pandas.DataFrame(numbers, index=index)
         with pytest.raises(ArgumentError, match=r"index of this frame is not read. Give a wide table as frame.to_numpy\(\)"):
             Matrix(wide, 1, "full")
-        assert Matrix(wide.stack().reset_index(), 1).tensor.nnz == 9
-    assert Matrix(pandas.DataFrame(numbers)[1:], 1).tensor.nnz == 2
+        assert Matrix(wide.stack().rename("value").reset_index(), 1).tensor.nnz == 9
+    assert Matrix(pandas.DataFrame(numbers)[1:], 1, value="drama").tensor.nnz == 2
 
 
 def test_unlabelled_matrices_do_not_enlarge_a_mode_with_labels(frame):
     ratings = Tensor.from_frame(frame)
+    by_number = r"mode 1 \(film\): there are names in the tensor and none in matrix 0; rows are matched by number"
     for matrix, rows in (
         (Matrix(np.ones((45, 2)), "film", "full"), 45),
         (Matrix(Tensor(([41], [0])), "film", "full"), 42),
         (s3cmtf.Graph(Tensor(([1], [50])), "film"), 51),
     ):
         message = rf"a matrix has {rows} rows, but mode 1 \(film\) has 40; give it a row for each row of the mode, or labels"
-        with pytest.raises(ArgumentError, match=message):
+        with pytest.raises(ArgumentError, match=message), pytest.warns(S3cmtfWarning, match=by_number):
             s3cmtf.fit(ratings, matrix, rank=2, epochs=1)
     more = Matrix(Tensor((["film 0", "new"], [0, 1])), "film", "full", weight=1)
-    model = s3cmtf.fit(ratings, [Matrix(np.eye(41), "film", "full", weight=1), more], rank=2, epochs=1)
+    with pytest.warns(S3cmtfWarning, match=by_number):
+        model = s3cmtf.fit(ratings, [Matrix(np.eye(41), "film", "full", weight=1), more], rank=2, epochs=1)
     assert model.shape == (60, 41, 6)
 
 
@@ -283,11 +312,12 @@ def test_rows_that_a_model_does_not_have(model, named_model):
     with pytest.warns(S3cmtfWarning, match="in 2 entries of tensor the row of mode 1 is not in the model and counts as the mean"):
         assert model.fold_in(0, Tensor(([60, 60, 60], [40, 3, 50], [0, 1, 2]))).shape == (61, 40, 6)
     with pytest.raises(ArgumentError, match=r"row 70 of mode 0 \(user\) has no label, but the rows of the model have"):
-        named_model.fold_in("user", Tensor(([70], [0], [0])))
+        with pytest.warns(S3cmtfWarning, match="names in the model and none in tensor"):
+            named_model.fold_in("user", Tensor(([70], [0], [0])))
     some = Tensor((["film 1", "film 3", "unknown"], ["odd", "odd", "even"]))
-    with pytest.warns(S3cmtfWarning, match=r"1 of the 3 rows of a matrix are not in mode 1 \(film\) and are left out"):
+    with pytest.warns(S3cmtfWarning, match=r"mode 1 \(film\): .* 1 only in matrix 0 \(such as 'unknown'\), left out"):
         assert named_model.clusters("film", 2, matrices=some).information.shape == (1,)
-    with pytest.raises(ArgumentError, match="none of the 2 rows of a matrix occur in mode 1 .* are such as 'x', 'y'"):
+    with pytest.raises(ArgumentError, match="the model and matrix 0 have no name in common; .* 'x' in matrix 0"):
         named_model.clusters("film", 2, matrices=[Tensor((["x", "y"], [0, 1]))])
 
 
@@ -378,30 +408,30 @@ def test_arrays_of_every_layout():
 def test_columns_of_frames():
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     for frame, message in (
-        (pandas.DataFrame({"a": [0, 1], "b": [0, 1], "v": ["x", "y"]}), "column 'v' has type .*; numbers are expected"),
+        (pandas.DataFrame({"a": [0, 1], "b": [0, 1], "value": ["x", "y"]}), "column 'value' has type .*; numbers are expected"),
         (
-            pandas.DataFrame({"a": [0, 1], "b": [0, 1], "v": pandas.Categorical(["x", "y"])}),
-            "column 'v' has type category; numbers",
+            pandas.DataFrame({"a": [0, 1], "b": [0, 1], "value": pandas.Categorical(["x", "y"])}),
+            "column 'value' has type category; numbers",
         ),
-        (pandas.DataFrame({"a": [[0], [1]], "b": [0, 1], "v": [1.0, 2.0]}), "column 'a' has objects that cannot be labels"),
+        (pandas.DataFrame({"a": [[0], [1]], "b": [0, 1], "value": [1.0, 2.0]}), "column 'a' has objects that cannot be labels"),
         (
-            pandas.DataFrame({"a": pandas.array([0, None], "Int64"), "b": [0, 1], "v": [1, 2]}),
+            pandas.DataFrame({"a": pandas.array([0, None], "Int64"), "b": [0, 1], "value": [1, 2]}),
             "'a' has a missing value at position 1",
         ),
-        (polars.DataFrame({"a": [0, None], "b": [0, 1], "v": [1.0, 2.0]}), "column 'a' has a missing value at position 1"),
+        (polars.DataFrame({"a": [0, None], "b": [0, 1], "value": [1.0, 2.0]}), "column 'a' has a missing value at position 1"),
         (
-            polars.DataFrame({"a": [{"x": 1}, {"x": 2}], "b": [0, 1], "v": [1.0, 2.0]}),
+            polars.DataFrame({"a": [{"x": 1}, {"x": 2}], "b": [0, 1], "value": [1.0, 2.0]}),
             "column 'a' has objects that cannot be labels",
         ),
-        (polars.DataFrame({"a": [0, 1], "b": [0, 1], "v": ["x", "y"]}), "column 'v' has type String; numbers are expected"),
+        (polars.DataFrame({"a": [0, 1], "b": [0, 1], "value": ["x", "y"]}), "column 'value' has type String; numbers are expected"),
     ):
         with pytest.raises(ArgumentError, match=message):
             Tensor.from_frame(frame)
     with pytest.raises(ArgumentError, match="a missing value at position 1"):
         Tensor((np.array(["a", pandas.NA], object), [0, 1]))
     with pytest.raises(TypeError, match=r"a LazyFrame has no rows yet; give the frame that its method collect\(\) returns"):
-        Tensor.from_frame(polars.LazyFrame({"a": [0], "b": [0], "v": [1.0]}))
-    wide = polars.DataFrame({"a": polars.Series([0, 1], dtype=polars.Int128), "b": [0, 1], "v": [1.0, 2.0]})
+        Tensor.from_frame(polars.LazyFrame({"a": [0], "b": [0], "value": [1.0]}))
+    wide = polars.DataFrame({"a": polars.Series([0, 1], dtype=polars.Int128), "b": [0, 1], "value": [1.0, 2.0]})
     assert Tensor.from_frame(wide).indices[0].tolist() == [0, 1]
 
 

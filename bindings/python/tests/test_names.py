@@ -18,6 +18,13 @@ def small():
     return s3cmtf.fit(tensor, rank=1, epochs=2)
 
 
+@pytest.fixture(scope="module")
+def labelled():
+    """A model with every kind of names."""
+    tensor = Tensor((["a", "b", "c"], ["x", "y", "z"], [0, 1, 2]), [1.0, 2.0, 3.0], modes=MODES)
+    return s3cmtf.fit(tensor, s3cmtf.Matrix(Tensor((["a", "b", "c"], ["k", "l", "k"])), 0, "full", weight=1), rank=1, epochs=2)
+
+
 def test_names_of_modes_survive_files(small, tmp_path, named_model, frame):
     path = tmp_path / "model.s3m"
     small.save(path)
@@ -120,3 +127,63 @@ def test_a_model_is_not_mapped(model, tmp_path):
     loaded = Model.load(path)
     os.truncate(path, 0)
     assert loaded.predict_cell(1, 1, 1) == model.predict_cell(1, 1, 1)
+
+
+def _link_to_own(path, target):
+    target.write_bytes(b"index\tname\n1\tmine\n")
+    path.symlink_to(target)
+
+
+def _link_to_other(path, target):
+    target.write_bytes(b"precious")
+    path.symlink_to(target)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes")
+@pytest.mark.parametrize(
+    "make",
+    [
+        _link_to_own,
+        _link_to_other,
+        lambda path, target: path.symlink_to(target),
+        lambda path, target: path.mkdir(),
+        lambda path, target: os.mkfifo(path),
+        lambda path, target: path.write_bytes(b"precious"),
+    ],
+)
+@pytest.mark.parametrize("end", ["mode1", "modes", "matrix1"])
+def test_only_own_files_are_replaced(make, end, labelled, model, tmp_path):
+    path, target = tmp_path / f"x.s3m.{end}.tsv", tmp_path / "target"
+    make(path, target)
+    kind = os.lstat(path).st_mode
+    before = target.read_bytes() if target.exists() else None
+    with pytest.warns(S3cmtfWarning, match=f"is now called .*{end}.tsv.old"):
+        labelled.save(tmp_path / "x.s3m")
+    assert path.is_file() and not path.is_symlink()
+    assert path.read_bytes().startswith(b"index\tname")
+    assert os.lstat(f"{path}.old").st_mode == kind
+    assert (target.read_bytes() if target.exists() else None) == before
+    # A model without names: what would be read as its names is renamed, unless this program wrote it.
+    path.unlink()
+    os.rename(f"{path}.old", path)
+    is_names = end == "modes" or before == b"index\tname\n1\tmine\n"
+    if is_names:
+        with pytest.warns(S3cmtfWarning, match="is now called"):
+            model.save(tmp_path / "x.s3m")
+    else:
+        model.save(tmp_path / "x.s3m")
+    assert os.path.lexists(path) != is_names
+    assert (target.read_bytes() if target.exists() else None) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes")
+def test_names_beside_a_tensor_replace_only_own_files(tmp_path):
+    tensor = Tensor((["a", "b"], ["x", "y"]), [1.0, 2.0])
+    for make in (_link_to_own, lambda path, target: os.mkfifo(path)):
+        make(tmp_path / "x.mode2.tsv", tmp_path / "target")
+        with pytest.warns(S3cmtfWarning, match="is now called .*x.mode2.tsv.old"):
+            tensor.save(tmp_path / "x.coo")
+        assert not (tmp_path / "x.mode2.tsv").is_symlink() and list(Tensor.open(tmp_path / "x.coo").labels[1]) == ["x", "y"]
+        (tmp_path / "x.mode2.tsv").unlink()
+    assert (tmp_path / "target").read_bytes() == b"index\tname\n1\tmine\n"
+    assert (tmp_path / "x.mode2.tsv.old2").is_fifo()

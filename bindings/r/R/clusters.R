@@ -43,37 +43,29 @@ label_matrices <- function(object, number, matrices) {
   given <- if (is.null(names(matrices))) rep("", length(matrices)) else names(matrices)
   names(matrices) <- make.unique(ifelse(given == "", "matrix", given), sep = ".")
   Map(function(x, name) {
-    tensor <- (if (inherits(x, "s3cmtf_coupled")) x else coupled(matrix_tensor(x, "full", name), kind = "full"))$tensor
-    list(handle = label_handle(object, number, tensor, name), columns = tensor$labels[[2]])
+    matrix <- if (inherits(x, "s3cmtf_coupled")) x else coupled(matrix_tensor(x, "full", name), kind = "full")
+    list(handle = label_handle(object, number, matrix, name), columns = matrix$tensor$labels[[2]])
   }, matrices, names(matrices))
 }
 
 # The handle of a label matrix with the rows of the model; others are left out.
-label_handle <- function(object, number, tensor, name) {
+label_handle <- function(object, number, matrix, name) {
   mode <- object$modes[number]
   size <- model_info(object)$modes$dim[number]
-  rows <- tensor$labels[[1]]
-  given <- dim(tensor)[1]
+  tensor <- matrix$tensor
   check_matrix_rows(tensor, size, mode, name)
-  if (is.null(rows) && tensor$sized && given > max(size, length(object$labels[[number]]))) {
-    bad_argument("matrix ", name, " has ", given, " rows, but mode ", mode, " has ", size,
+  # Names of levels without entries may follow those of the model.
+  known <- object$labels[[number]]
+  if (length(known) > size) known <- known[seq_len(size)]
+  map <- match_matrix(rows_of("the model", known, size), matrix, mode, name, left_out)$maps[[1]]
+  index <- .Call(r_coo_indices, tensor$handle, 1)
+  row <- if (is.null(map)) index else map[index]
+  if (is.null(map) && max(row) > max(size, length(object$labels[[number]]))) {
+    bad_argument("matrix ", name, " has ", max(row), " rows, but mode ", mode, " has ", size,
       "; give it one row for each row of the mode, or row names")
   }
-  map <- row_map(rows, given, object$labels[[number]], mode, name)
-  index <- .Call(r_coo_indices, tensor$handle, 1)
-  is_known <- function(row) !is.na(map[row]) & map[row] <= size
-  listed <- if (is.null(rows)) sort(unique(index)) else seq_along(rows)
-  unknown <- name_rows(rows, listed[!is_known(listed)])
-  if (length(unknown) == length(listed)) {
-    bad_argument("none of the ", length(listed), " rows of matrix ", name, " occur in mode ", mode, ", such as ",
-      enumerate(unknown), "; its rows are such as ", enumerate(name_rows(object$labels[[number]], seq_len(min(size, 3)))))
-  }
-  if (length(unknown) > 0) {
-    signal_note("unknown_rows", paste0("matrix ", name, ": ", length(unknown), " of ", length(listed),
-      " rows are not in mode ", mode, " of the model (", enumerate(unknown), ") and are left out"))
-  }
-  keep <- is_known(index)
-  indices <- list(row = map[index[keep]], column = .Call(r_coo_indices, tensor$handle, 2)[keep])
+  keep <- row <= size
+  indices <- list(row = row[keep], column = .Call(r_coo_indices, tensor$handle, 2)[keep])
   new_coo(indices, .Call(r_coo_values, tensor$handle)[keep], c(size, dim(tensor)[2]))
 }
 

@@ -59,39 +59,36 @@ flatten_matrices <- function(frame, matrices) {
 # Names of matrices: those of their modes, film and film.1 for two of mode film.
 matrix_names <- function(modes, numbers) make.unique(modes[numbers], sep = ".")
 
-# Labels of the modes with the rows that occur only in matrices appended.
-extended_labels <- function(frame, matrices) {
-  labels <- frame$labels
-  for (name in names(matrices)) {
-    n <- matrices[[name]]$mode
-    if (is.null(labels[[n]])) next
-    rows <- matrix_rows(matrices[[name]])
-    warn_unmatched(rows, frame$labels[[n]], name, frame$modes[n])
-    labels[[n]] <- c(labels[[n]], setdiff(rows, labels[[n]]))
+# Matches the rows of a matrix, and the columns of a graph, with those of a mode. Returns the row of the mode for each row
+# (`maps`, also for each column of a graph; NULL for row numbers) and the names of the mode.
+match_matrix <- function(known, matrix, mode, name, fate) {
+  sides <- if (matrix$kind == "graph") 1:2 else 1
+  labels <- matrix$tensor$labels[sides]
+  if (length(unique(lengths(labels) > 0)) > 1) {
+    bad_argument("graph ", name, " has names of its rows or of its columns only; give both, or none")
   }
-  labels
-}
-
-# Names of the rows of a matrix, and of the columns of a graph.
-matrix_rows <- function(matrix) unique(unlist(matrix$tensor$labels[if (matrix$kind == "graph") 1:2 else 1]))
-
-warn_unmatched <- function(rows, labels, name, mode) {
-  if (length(rows) == 0 || any(rows %in% labels)) return()
-  signal_note("warning", paste0("none of the ", length(rows), " rows of matrix ", name, " occur in mode ", mode, ", such as ",
-    enumerate(rows), "; the rows of the mode are such as ", enumerate(labels)))
+  names <- unique(unlist(labels))
+  if (!is.null(names)) attr(names, "fault") <- unlist(lapply(labels, attr, "fault"))[1]
+  used <- if (is.null(names)) 0 else vapply(sides, function(side) max(0, .Call(r_coo_indices, matrix$tensor$handle, side)), 0)
+  found <- match_names(known, rows_of(paste("matrix", name), names, max(used)), paste("mode", mode), fate)
+  maps <- lapply(labels, function(of) {
+    own <- if (!is.null(of)) match(of, names)
+    if (is.null(found$rows)) own else found$rows[own]
+  })
+  list(maps = maps, names = found$names)
 }
 
 # The handle of a matrix with the rows of the mode, whose names are `labels`; it has at least `size` rows.
-matrix_handle <- function(frame, matrix, labels, name, size = 0) {
+matrix_handle <- function(matrix, maps, labels, mode, name, size = 0) {
   tensor <- matrix$tensor
-  mode <- frame$modes[matrix$mode]
   dims <- dim(tensor)
-  sides <- if (matrix$kind == "graph") 1:2 else 1
-  if (length(unique(lengths(tensor$labels[sides]) > 0)) > 1) {
-    bad_argument("graph ", name, " has names of its rows or of its columns only; give both, or none")
+  if (is.null(maps[[1]]) && !is.null(labels) && dims[1] > length(labels)) {
+    bad_argument("matrix ", name, " has ", dims[1], " rows without names, but mode ", mode, " has ", length(labels),
+      " rows; give the matrix row names, or one row for each row of the mode")
   }
-  maps <- lapply(sides, function(side) row_map(tensor$labels[[side]], dims[side], labels, mode, name))
-  unchanged <- vapply(seq_along(sides), function(k) identical(maps[[k]], seq_len(dims[k])), NA)
+  sides <- seq_along(maps)
+  maps <- Map(function(map, rows) if (is.null(map)) seq_len(rows) else map, maps, dims[sides])
+  unchanged <- vapply(sides, function(side) identical(maps[[side]], seq_len(dims[side])), NA)
   rows <- max(size, if (is.null(labels)) c(unlist(maps), dims[1]) else length(labels))
   if (all(unchanged) && rows == dims[1]) return(tensor$handle)
   indices <- lapply(1:2, function(side) {
@@ -103,25 +100,6 @@ matrix_handle <- function(frame, matrix, labels, name, size = 0) {
   new_coo(indices, .Call(r_coo_values, tensor$handle), new_dims, .Call(r_coo_weights, tensor$handle))
 }
 
-# The row of the mode for each row of a matrix.
-row_map <- function(row_names, rows, labels, mode, name) {
-  if (is.null(row_names)) {
-    if (!is.null(labels) && rows > length(labels)) {
-      bad_argument("matrix ", name, " has ", rows, " rows without names, but mode ", mode, " has ", length(labels),
-        " rows; give the matrix row names, or one row for each row of the mode")
-    }
-    return(seq_len(rows))
-  }
-  if (!is.null(labels)) return(match(row_names, labels))
-  # A mode with row numbers: names such as "12" are row numbers.
-  numbers <- suppressWarnings(as.numeric(row_names))
-  if (anyNA(numbers) || any(numbers < 1 | numbers >= 2^32 | numbers != trunc(numbers))) {
-    bad_argument("the rows of matrix ", name, " have names, such as ", row_names[1], ", but mode ", mode,
-      " has row numbers; use factor(", mode, ") in the formula, or remove the row names")
-  }
-  numbers
-}
-
 # An error if a matrix without row names has fewer rows than its mode, unless its size is only that of its largest index.
 check_matrix_rows <- function(tensor, rows, mode, name) {
   given <- dim(tensor)[1]
@@ -130,19 +108,30 @@ check_matrix_rows <- function(tensor, rows, mode, name) {
     "; give it one row for each row of the mode, or row names")
 }
 
-# Matrices as the C code expects them.
-prepare_matrices <- function(frame, matrices, labels) {
-  lapply(names(matrices), function(name) {
+# Matrices as the C code expects them (`prepared`), and the names of the modes with those of rows that only matrices have.
+prepare_matrices <- function(frame, matrices) {
+  sizes <- tensor_info(frame)$dims
+  labels <- frame$labels
+  maps <- list()
+  for (name in names(matrices)) {
     matrix <- matrices[[name]]
-    rows <- tensor_info(frame)$dims[matrix$mode]
-    check_matrix_rows(matrix$tensor, rows, frame$modes[matrix$mode], name)
+    n <- matrix$mode
+    check_matrix_rows(matrix$tensor, sizes[n], frame$modes[n], name)
+    found <- match_matrix(rows_of("the tensor", labels[[n]], sizes[n]), matrix, frame$modes[n], name, appended)
+    maps[[name]] <- found$maps
+    labels[n] <- list(found$names)
+  }
+  prepared <- lapply(names(matrices), function(name) {
+    matrix <- matrices[[name]]
+    n <- matrix$mode
     list(
-      matrix$mode,
-      matrix_handle(frame, matrix, labels[[matrix$mode]], name, if (is.null(matrix$tensor$labels[[1]])) 0 else rows),
+      n,
+      matrix_handle(matrix, maps[[name]], labels[[n]], frame$modes[n], name, if (is.null(maps[[name]][[1]])) 0 else sizes[n]),
       match(matrix$kind, matrix_kinds) - 1L,
       if (matrix$kind == "sampled") matrix$zeros else 0,
       if (is.null(matrix$weight)) 0 else matrix$weight,
       if (is.null(matrix$penalty)) NA_real_ else matrix$penalty
     )
   })
+  list(prepared = prepared, labels = labels)
 }

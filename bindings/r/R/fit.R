@@ -29,8 +29,8 @@ fit_tensor <- function(tensor, matrices, options, test, valid, init, checkpoint,
   check_flag(keep_data, "keep_data")
   matrices <- flatten_matrices(tensor, matrices)
   frame <- tensor
-  frame$labels <- extended_labels(tensor, matrices)
-  prepared <- prepare_matrices(frame, matrices, frame$labels)
+  coupled <- prepare_matrices(tensor, matrices)
+  frame$labels <- coupled$labels
   if (is.numeric(valid)) {
     options$names <- c(options$names, "valid_fraction")
     options$values <- c(options$values, option_text(valid, "valid"))
@@ -45,7 +45,7 @@ fit_tensor <- function(tensor, matrices, options, test, valid, init, checkpoint,
     on.exit(name_checkpoint(frame, checkpoint, before), add = TRUE)
   }
   handle <- .Call(
-    r_fit, tensor$handle, prepared, options$preset, options$names, options$values,
+    r_fit, tensor$handle, coupled$prepared, options$preset, options$names, options$values,
     if (is.null(test)) NULL else frame_tensor(frame, test, "test"),
     if (is.null(valid)) NULL else frame_tensor(frame, valid, "valid"),
     init, checkpoint, check_path_or_null(resume, "resume"), reporter$report
@@ -72,8 +72,8 @@ init_handle <- function(frame, init) {
     bad_argument("init has ", length(init$modes), " modes, but there are ", length(frame$modes))
   }
   for (n in seq_along(frame$modes)) {
-    old <- init$labels[[n]]
-    if (!identical(old, head(frame$labels[[n]], length(old)))) {
+    matched <- match_names(rows_of("the tensor", frame$labels[[n]]), rows_of("init", init$labels[[n]]), title(frame, n), NULL)
+    if (!is.null(matched$rows) && !identical(matched$rows, seq_along(matched$rows))) {
       bad_argument("mode ", frame$modes[n],
         " of init has other rows; use factors whose levels begin with those of the model")
     }

@@ -4,15 +4,20 @@ fold_in <- function(object, mode, newdata = NULL, matrices = NULL, replace = FAL
   if (is.null(newdata) && length(matrices) == 0) bad_argument("give newdata or matrices, with the entries of the new rows")
   matrices <- fold_in_matrices(object, number, matrices)
   frame <- object
-  if (!is.null(frame$labels[[number]])) {
-    found <- c(new_rows(object, number, newdata), unlist(lapply(matrices, function(matrix) matrix$tensor$labels[[1]])))
-    frame$labels[[number]] <- unique(c(frame$labels[[number]], found))
+  entries <- if (!is.null(newdata)) frame_entries(object, newdata, "newdata", number)
+  tensor <- entries$handle
+  if (!is.null(tensor)) frame$labels <- entries$names
+  if (!is.null(tensor)) check_entries(frame, number, tensor)
+  maps <- list()
+  for (name in names(matrices)) {
+    known <- rows_of("the model", frame$labels[[number]], model_info(object)$modes$dim[number])
+    found <- match_matrix(known, matrices[[name]], object$modes[number], name, NULL)
+    maps[[name]] <- found$maps
+    frame$labels[number] <- list(found$names)
   }
   handles <- lapply(names(matrices), function(name) {
-    matrix_handle(frame, matrices[[name]], frame$labels[[number]], name)
+    matrix_handle(matrices[[name]], maps[[name]], frame$labels[[number]], object$modes[number], name)
   })
-  tensor <- if (is.null(newdata)) NULL else frame_tensor(frame, newdata, "newdata")
-  if (!is.null(tensor)) check_entries(frame, number, tensor)
   check_flag(replace, "replace")
   threads <- check_count(threads, "threads")
   folded <- with_row_names(frame, number, {
@@ -38,17 +43,7 @@ with_row_names <- function(frame, number, fold) {
   })
 }
 
-# Names of rows of the mode in the entries.
-new_rows <- function(object, number, newdata) {
-  if (is.null(newdata)) return(NULL)
-  if (inherits(newdata, "coo_tensor")) return(newdata$labels[[number]])
-  if (!is.data.frame(newdata)) return(NULL)
-  rows <- frame_columns(object, newdata)[[number]]
-  rows <- as.character(if (is.factor(rows)) droplevels(rows) else rows)
-  unique(rows[!is.na(rows)])
-}
-
-# New rows of a mode with names must have names. Rows of other modes that the model does not have count as the mean row.
+# New rows of a mode with names must have names. Row numbers of other modes that the model does not have count as the mean row.
 check_entries <- function(frame, number, handle) {
   labels <- frame$labels[[number]]
   last <- max(.Call(r_coo_indices, handle, number))
@@ -57,12 +52,11 @@ check_entries <- function(frame, number, handle) {
       " rows of the mode have; give the new rows by name")
   }
   sizes <- model_info(frame)$modes$dim
-  for (n in setdiff(seq_along(sizes), number)) {
+  for (n in setdiff(which(lengths(frame$labels) == 0), number)) {
     unknown <- sum(.Call(r_coo_indices, handle, n) > sizes[n])
     if (unknown == 0) next
-    rows <- if (is.null(frame$labels[[n]])) paste("1 to", sizes[n]) else paste("such as", enumerate(frame$labels[[n]]))
     signal_note("warning", paste0("in ", unknown, if (unknown == 1) " entry" else " entries", " the row of mode ",
-      frame$modes[n], " is not in the model and counts as the mean row; the rows of the mode are ", rows))
+      frame$modes[n], " is not in the model and counts as the mean row; the rows of the mode are 1 to ", sizes[n]))
   }
 }
 
@@ -84,19 +78,20 @@ fold_in_matrices <- function(object, number, matrices) {
     if (kinds[i] == "graph") bad_argument("matrix ", name, " is a graph, which cannot describe new rows; fit the model again")
     x <- matrices[[name]]
     part <- unclass(if (inherits(x, "s3cmtf_coupled")) x else coupled(matrix_tensor(x, kinds[i], name), kind = kinds[i]))
-    part$tensor <- known_columns(part$tensor, object$columns[[i]])
+    part$tensor <- known_columns(part$tensor, object$columns[[i]], name)
     part$mode <- number
     matrices[[name]] <- part
   }
   matrices
 }
 
-known_columns <- function(tensor, columns) {
-  if (is.null(columns) || is.null(tensor$labels[[2]]) || identical(columns, tensor$labels[[2]])) return(tensor)
-  column <- match(tensor$labels[[2]], columns)[.Call(r_coo_indices, tensor$handle, 2)]
-  keep <- !is.na(column)
+known_columns <- function(tensor, columns, name) {
+  what <- paste("columns of matrix", name)
+  map <- match_names(rows_of("the model", columns), rows_of("the new matrix", tensor$labels[[2]]), what, NULL)$rows
+  if (is.null(map)) return(tensor)
+  column <- map[.Call(r_coo_indices, tensor$handle, 2)]
+  keep <- is.null(columns) | column <= length(columns)
   indices <- list(row = .Call(r_coo_indices, tensor$handle, 1)[keep], column = column[keep])
-  dims <- c(dim(tensor)[1], length(columns))
-  new_tensor(new_coo(indices, .Call(r_coo_values, tensor$handle)[keep], dims), tensor$modes,
-    list(tensor$labels[[1]], columns))
+  dims <- c(dim(tensor)[1], if (is.null(columns)) max(map) else length(columns))
+  new_tensor(new_coo(indices, .Call(r_coo_values, tensor$handle)[keep], dims), tensor$modes, list(tensor$labels[[1]], columns))
 }

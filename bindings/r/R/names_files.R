@@ -24,9 +24,12 @@ with_names <- function(files, stem, write, what = "mode") {
   on.exit(unlink(staged, expand = FALSE))
   for (path in names(files)[lengths(files) > 0]) staged[path] <- stage_names(path, files[[path]])
   result <- write()
-  for (path in names(staged)) commit_file(staged[[path]], path)
+  for (path in names(staged)) {
+    if (!is_own_file(path)) set_aside(path)
+    commit_file(staged[[path]], path)
+  }
   others <- setdiff(numbered_files(stem, what), basename(as.character(names(staged))))
-  for (path in file.path(dirname(stem), others)) if (is_names_file(path)) remove_file(path)
+  for (path in file.path(dirname(stem), others)) if (is_names_file(path)) remove_own(path, is_own_file)
   invisible(result)
 }
 
@@ -38,10 +41,33 @@ numbered_files <- function(stem, what) {
   found[grepl(paste0("^\\.(", paste(what, collapse = "|"), ")[0-9]+\\.tsv$"), end)]
 }
 
-# A file of another format is what a user calls the rows, and stays.
+# A file of another format is what a user calls the rows, and stays. A pipe has no size and is not read, which would wait.
 is_names_file <- function(path) {
+  if (!isTRUE(file.size(path) >= nchar(names_title)) || dir.exists(path)) return(FALSE)
   start <- tryCatch(suppressWarnings(readBin(path, raw(), nchar(names_title))), error = function(condition) raw())
   identical(start, charToRaw(names_title))
+}
+
+is_link <- function(path) isTRUE(nzchar(Sys.readlink(path), keepNA = TRUE))
+
+# Whether this package, or a program with the same library, wrote a file. A link was not written, whatever it leads to.
+is_own_file <- function(path) !is_link(path) && is_names_file(path)
+
+# Removes a file of this package; whatever else is at the path is renamed.
+remove_own <- function(path, is_own) if (is_own(path)) remove_file(path) else set_aside(path)
+
+# Renames what is at a path, if anything is, to its name followed by .old, or .old2 and so on. A link is renamed itself.
+set_aside <- function(path) {
+  exists <- function(path) file.exists(path) || is_link(path)
+  if (!exists(path)) return(invisible())
+  old <- paste0(path, ".old")
+  number <- 2
+  while (exists(old)) {
+    old <- paste0(path, ".old", number)
+    number <- number + 1
+  }
+  if (!suppressWarnings(file.rename(path, old))) raise("SYSTEM", paste0(path, ": cannot be renamed"))
+  signal_note("warning", paste0("a file that does not belong to the new one is now called ", old))
 }
 
 stage_names <- function(path, names, title = names_title) {
@@ -71,13 +97,20 @@ decode_names <- function(names) {
 }
 
 # Names in the file of a mode beside a data or model file, or in another file if `mode` is NULL. A row without a name of its
-# own has its number.
+# own has its number; the attribute "fault" is then the reason why rows cannot be matched by these names.
 read_names <- function(path, mode = NULL) {
   names <- .Call(r_names_read, path, mode)
   if (is.null(names)) return(NULL)
   other <- which(is.na(names) | duplicated(names))
+  if (length(other) == 0) return(names)
+  first <- names[other[1]]
+  fault <- if (is.na(first)) {
+    paste("row", other[1], "has no name")
+  } else {
+    paste("rows", match(first, names), "and", other[1], "are both called", first)
+  }
   names[other] <- paste0(ifelse(is.na(names[other]), "", names[other]), "#", other)
-  names
+  structure(names, fault = fault)
 }
 
 # Writes a temporary file beside `path` and returns its path. `write` has a connection and returns the number of bytes.

@@ -35,13 +35,10 @@ clip_code <- function(clip) if (is.null(clip)) 0L else if (check_flag(clip, "cli
 predict_cells <- function(object, newdata, unknown) {
   if (is.null(newdata)) return(list(cells = training_data(object)$handle, missing = integer()))
   if (is.character(newdata) && !is.matrix(newdata)) newdata <- open_coo(newdata)
-  if (inherits(newdata, "coo_tensor")) {
-    if (unknown == "mean") return(list(cells = aligned_handle(object, newdata), missing = integer()))
-    newdata <- lapply(as.data.frame(newdata)[seq_along(newdata$modes)], identity)
-    object$spec <- NULL
-    names(newdata) <- object$modes
-  }
-  indices <- frame_indices(object, newdata)
+  is_tensor <- inherits(newdata, "coo_tensor")
+  if (is_tensor && unknown == "mean") return(list(cells = frame_tensor(object, newdata, "newdata"), missing = integer()))
+  is_table <- is_tensor || is.data.frame(newdata)
+  indices <- if (is_table) match_entries(object, newdata, "newdata")$indices else cell_indices(object, newdata)
   missing <- Reduce(union, lapply(indices, function(index) if (anyNA(index)) which(is.na(index)) else integer()))
   if (unknown != "mean") {
     absent <- Reduce(union, lapply(seq_along(indices), function(n) {

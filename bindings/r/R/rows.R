@@ -74,14 +74,62 @@ name_rows <- function(labels, rows) {
   names
 }
 
-# The first index of a mode that has neither a name nor a row.
-beyond <- function(labels) length(labels) + 1L
+# The rows of a mode in one input: what messages call the input, the names of the rows or NULL, and their number.
+rows_of <- function(source, names, size = 0) list(source = source, names = names, size = size)
 
-# One index vector per mode for the rows of `data`.
-frame_indices <- function(frame, data) {
-  columns <- frame_columns(frame, data)
-  for (n in attr(columns, "by_position")) check_some_known(frame, n, columns[[n]])
-  indices <- Map(function(x, labels, mode) match_rows(x, labels, mode, beyond(labels)), columns, frame$labels, frame$modes)
+title <- function(frame, number) paste("mode", frame$modes[number])
+
+# What becomes of rows that only a later input has.
+appended <- "appended to the mode"
+unseen <- "unseen: they count as the mean row"
+left_out <- "left out"
+
+# Matches the rows of a mode in an input, `given`, with those that are `known`: by name if both sides have names, otherwise by
+# number, with a warning if one side has names. Returns `rows`, the row of the mode for each row of the input (NULL: the same
+# numbers), and `names`, those that are known and then those that only the input has. Messages begin with `title`. `fate` is
+# what becomes of rows that only the input has; NULL if all of them may be new, without a message.
+match_names <- function(known, given, title, fate) {
+  same <- list(rows = NULL, names = known$names)
+  if (is.null(known$names) || is.null(given$names)) {
+    if (is.null(known$names) && is.null(given$names)) return(same)
+    # Names of dimensions are strings, also those that are row numbers.
+    numbers <- suppressWarnings(as.numeric(given$names))
+    if (length(numbers) > 0 && all(!is.na(numbers) & numbers >= 1 & numbers < 2^32 & numbers == trunc(numbers))) {
+      return(list(rows = numbers, names = NULL))
+    }
+    sides <- if (is.null(known$names)) list(given, known) else list(known, given)
+    signal_note("warning", paste0(title, ": there are names in ", sides[[1]]$source, " and none in ",
+      sides[[2]]$source, "; rows are matched by number"))
+    return(same)
+  }
+  if (identical(as.character(known$names), as.character(given$names))) return(same)
+  for (side in list(known, given)) {
+    fault <- attr(side$names, "fault")
+    if (is.null(fault) && length(side$names) < side$size) fault <- paste("row", length(side$names) + 1, "has no name")
+    if (!is.null(fault)) {
+      bad_argument(title, ": rows of ", known$source, " and ", given$source, " cannot be matched by name, because in ",
+        side$source, " ", fault)
+    }
+  }
+  new <- setdiff(given$names, known$names)
+  both <- length(given$names) - length(new)
+  if (!is.null(fate) && length(new) > 0 && both == 0) {
+    bad_argument(title, ": ", known$source, " and ", given$source, " have no name in common; names are such as ",
+      known$names[1], " in ", known$source, " and ", new[1], " in ", given$source)
+  }
+  if (!is.null(fate) && (length(new) > 0 || fate == appended && both < length(known$names))) {
+    signal_note("matched_rows", paste0(title, ": rows are matched by name: ", both, " in both ", known$source, " and ",
+      given$source, ", ", length(known$names) - both, " only in ", known$source, ", ", length(new), " only in ", given$source,
+      if (length(new) > 0) paste0(" (such as ", new[1], "), ", fate)))
+  }
+  names <- c(known$names, new)
+  list(rows = match(given$names, names), names = names)
+}
+
+# One index vector per mode for cells that are given as vectors. Names that no row has get the first row beyond the model.
+cell_indices <- function(frame, cells) {
+  beyond <- pmax(lengths(frame$labels), model_info(frame)$modes$dim) + 1
+  indices <- Map(match_rows, frame_columns(frame, cells), frame$labels, frame$modes, beyond)
   names(indices) <- frame$modes
   indices
 }
@@ -91,19 +139,7 @@ has_default_name <- function(frame) {
   if (is.null(frame$spec)) frame$modes == paste0("mode", seq_along(frame$modes)) else rep(FALSE, length(frame$modes))
 }
 
-# Rows that were matched by the position of their mode: if none has a name of the mode, they are probably those of another.
-check_some_known <- function(frame, n, rows) {
-  labels <- frame$labels[[n]]
-  if (length(labels) == 0) return()
-  given <- unique(if (is.factor(rows)) levels(rows)[rows] else as.character(rows))
-  given <- given[!is.na(given)]
-  if (length(given) == 0 || any(given %in% labels)) return()
-  bad_argument("none of the ", length(given), " labels of mode ", frame$modes[n], " occur in the model; they are ",
-    enumerate(given), ", but its rows are such as ", enumerate(labels), ". Columns without the names of modes are taken in ",
-    "the order of the modes")
-}
-
-# A vector per mode. The attribute "by_position" has the modes whose columns have other names.
+# A vector per mode.
 frame_columns <- function(frame, data) {
   order <- length(frame$modes)
   if (is.matrix(data)) {
@@ -131,19 +167,57 @@ frame_columns <- function(frame, data) {
   unnamed <- which(is.na(places) & has_default_name(frame))
   places[unnamed] <- ifelse(unnamed <= length(data) & !unnamed %in% places, unnamed, NA)
   if (anyNA(places)) bad_argument("the data has no column ", enumerate(frame$modes[is.na(places)]))
-  structure(as.list(data)[places], by_position = unnamed)
+  as.list(data)[places]
 }
 
-# A handle of entries whose rows are those of `frame`: for tests, validation and evaluation.
-frame_tensor <- function(frame, data, argument) {
-  if (is.character(data)) data <- open_coo(data)
-  if (inherits(data, "coo_tensor")) return(aligned_handle(frame, data))
-  if (!is.data.frame(data)) bad_argument(argument, " must be a data frame, a coo_tensor or a path")
-  if (nrow(data) == 0) bad_argument(argument, " has no entries")
-  values <- frame_values(frame, data)
-  indices <- frame_indices(frame, data)
-  new_coo(indices, numeric_values(values))
+# Entries whose rows are matched with those of `frame`, for tests, validation, prediction and evaluation: `indices`, one vector
+# per mode, `names`, those of the modes and of new rows, and `is_same`, whether all numbers are those of `data`. All rows of the
+# mode `new_mode` may be new.
+match_entries <- function(frame, data, argument, new_mode = 0) {
+  is_tensor <- inherits(data, "coo_tensor")
+  if (!is_tensor && !is.data.frame(data)) bad_argument(argument, " must be a data frame, a coo_tensor or a path")
+  if (is_tensor && length(data$modes) != length(frame$modes)) {
+    bad_argument("the entries have ", length(data$modes), " modes, but there are ", length(frame$modes))
+  }
+  is_model <- inherits(frame, "s3cmtf")
+  source <- if (is_model) "the model" else "the tensor"
+  sizes <- if (is_model) model_info(frame)$modes$dim else tensor_info(frame)$dims
+  columns <- if (!is_tensor) frame_columns(frame, data)
+  found <- lapply(seq_along(frame$modes), function(n) {
+    # Numbers in a table are names if the mode has names.
+    is_name <- !is_tensor && !is.null(frame$labels[[n]]) && !is.factor(columns[[n]]) && !is.list(columns[[n]])
+    if (is_name) check_vector(columns[[n]], paste("the rows of mode", frame$modes[n]))
+    given <- if (is_tensor) {
+      list(index = .Call(r_coo_indices, data$handle, n), labels = data$labels[[n]])
+    } else {
+      index_column(if (is_name) as.character(columns[[n]]) else columns[[n]], frame$modes[n])
+    }
+    used <- if (is.null(given$labels)) 0 else max(0, as.numeric(given$index), na.rm = TRUE)
+    side <- rows_of(argument, given$labels, used)
+    matched <- match_names(rows_of(source, frame$labels[[n]], sizes[n]), side, title(frame, n), if (n != new_mode) unseen)
+    if (!is.null(matched$rows)) given$index <- matched$rows[as.integer(given$index)]
+    list(index = given$index, names = matched$names, is_same = is.null(matched$rows))
+  })
+  list(indices = stats::setNames(lapply(found, `[[`, "index"), frame$modes), names = lapply(found, `[[`, "names"),
+    is_same = all(vapply(found, `[[`, NA, "is_same")))
 }
+
+# The handle of such entries, and the names of the modes.
+frame_entries <- function(frame, data, argument, new_mode = 0) {
+  if (is.character(data)) data <- open_coo(data)
+  matched <- match_entries(frame, data, argument, new_mode)
+  handle <- if (is.data.frame(data)) {
+    if (nrow(data) == 0) bad_argument(argument, " has no entries")
+    new_coo(matched$indices, numeric_values(frame_values(frame, data)))
+  } else if (matched$is_same) {
+    data$handle
+  } else {
+    new_coo(matched$indices, .Call(r_coo_values, data$handle), weights = .Call(r_coo_weights, data$handle))
+  }
+  list(handle = handle, names = matched$names)
+}
+
+frame_tensor <- function(frame, data, argument) frame_entries(frame, data, argument)$handle
 
 frame_values <- function(frame, data) {
   if (!is.null(frame$spec$response)) {
@@ -153,22 +227,5 @@ frame_values <- function(frame, data) {
   }
   others <- setdiff(names(data), frame$modes)
   if (length(others) == 0) bad_argument("the data has no column of values")
-  data[[others[length(others)]]]
-}
-
-# The entries of a coo_tensor with the row numbers of `frame`; the same handle if they are the same.
-aligned_handle <- function(frame, tensor) {
-  if (length(tensor$modes) != length(frame$modes)) {
-    bad_argument("the entries have ", length(tensor$modes), " modes, but there are ", length(frame$modes))
-  }
-  same <- mapply(identical, tensor$labels, frame$labels)
-  if (all(same | vapply(tensor$labels, is.null, NA))) return(tensor$handle)
-  indices <- lapply(seq_along(frame$modes), function(n) {
-    index <- .Call(r_coo_indices, tensor$handle, n)
-    if (same[n] || is.null(tensor$labels[[n]])) return(index)
-    if (tensor$modes[n] != frame$modes[n]) check_some_known(frame, n, tensor$labels[[n]])
-    match_rows(tensor$labels[[n]][index], frame$labels[[n]], frame$modes[n], beyond(frame$labels[[n]]))
-  })
-  names(indices) <- frame$modes
-  new_coo(indices, .Call(r_coo_values, tensor$handle), weights = .Call(r_coo_weights, tensor$handle))
+  data[[value_column(data, others)]]
 }

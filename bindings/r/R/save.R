@@ -71,8 +71,10 @@ modes_title <- function(path) paste0(names_title, "\t", model_digest(path))
 
 write_modes <- function(modes, path) {
   file <- modes_file(path)
-  if (identical(modes, default_modes(length(modes)))) return(remove_file(file))
-  commit_file(stage_names(file, modes, modes_title(path)), file)
+  if (identical(modes, default_modes(length(modes)))) return(remove_own(file, is_own_file))
+  staged <- stage_names(file, modes, modes_title(path))
+  if (!is_own_file(file)) set_aside(file)
+  commit_file(staged, file)
 }
 
 read_modes <- function(path, order) {
@@ -98,7 +100,7 @@ formula_file <- function(path) paste0(path, ".rds")
 write_formula <- function(object, path) {
   file <- formula_file(path)
   unnamed <- lengths(object$labels) == 0
-  if (is.null(object$spec) && !any(unnamed)) return(remove_file(file))
+  if (is.null(object$spec) && !any(unnamed)) return(remove_own(file, is_own_formula))
   spec <- object$spec
   if (!is.null(spec)) spec$environment <- NULL
   bytes <- serialize(list(digest = model_digest(path), spec = spec, unnamed = unnamed), NULL)
@@ -106,7 +108,15 @@ write_formula <- function(object, path) {
     writeBin(bytes, connection)
     length(bytes)
   })
+  if (!is_own_formula(file)) set_aside(file)
   commit_file(temporary, file)
+}
+
+# Whether this package wrote an RDS file. A pipe has no size and is not read.
+is_own_formula <- function(file) {
+  if (is_link(file) || dir.exists(file) || !isTRUE(file.size(file) > 0)) return(FALSE)
+  saved <- tryCatch(suppressWarnings(readRDS(file)), error = function(condition) NULL)
+  is.list(saved) && is.character(saved$digest)
 }
 
 # The content of the RDS file if it was written with this model.

@@ -25,10 +25,11 @@ as_coo_tensor.default <- function(x, ...) {
 
 as_coo_tensor.character <- function(x, ...) open_coo(x, ...)
 
-as_coo_tensor.data.frame <- function(x, value = names(x)[length(x)], weights = NULL, ...) {
+as_coo_tensor.data.frame <- function(x, value, weights = NULL, ...) {
   check_no_dots(...)
   if (length(x) == 0) bad_argument("the data frame has no columns")
   check_unique(names(x))
+  if (missing(value)) value <- value_column(x, setdiff(names(x), weights))
   if (!is.null(value) && !check_string(value, "value") %in% names(x)) bad_argument("there is no column ", value)
   if (!is.null(weights) && !check_string(weights, "weights") %in% names(x)) bad_argument("there is no column ", weights)
   columns <- as.list(x)[!names(x) %in% c(value, weights)]
@@ -36,6 +37,28 @@ as_coo_tensor.data.frame <- function(x, value = names(x)[length(x)], weights = N
   names(columns) <- mode_names(columns)
   values <- if (is.null(value)) NULL else x[[value]]
   tensor_from_columns(columns, values, NULL, if (is.null(weights)) NULL else x[[weights]])
+}
+
+# Names of the columns of values, as in text files.
+value_names <- c("rating", "value", "stars", "score", "count")
+
+# The column of values among `others`, which are neither modes nor weights: the only one; else the one with a usual name; else the
+# only one with numbers.
+value_column <- function(data, others) {
+  named <- others[tolower(trimws(others)) %in% value_names]
+  numbers <- others[vapply(as.list(data)[match(others, names(data))], is.numeric, NA)]
+  for (found in list(others, named, numbers)) if (length(found) == 1) return(found)
+  if (length(numbers) == 0) bad_argument("the data has no column of numbers for the values")
+  if (length(named) > 0) {
+    candidates <- named
+    why <- " may have them"
+  } else {
+    candidates <- numbers
+    why <- paste0(" have numbers, and none is called ", paste(value_names[-length(value_names)], collapse = ", "), " or ",
+      value_names[length(value_names)])
+  }
+  bad_argument("which column has the values? ", paste(candidates, collapse = ", "), why, "; name it, such as value = \"",
+    candidates[length(candidates)], "\" in as_coo_tensor(), or use a formula")
 }
 
 # Cells that are NA are not observed.
@@ -69,7 +92,8 @@ checked_names <- function(names) {
   sides <- if (length(names) == 2) c("rows", "columns") else paste("slices of dimension", seq_along(names))
   Map(function(side, what) {
     if (anyNA(side)) bad_argument("a name of the ", what, " is NA")
-    if (anyDuplicated(side)) bad_argument("two ", what, " are named ", side[anyDuplicated(side)])
+    second <- anyDuplicated(side)
+    if (second > 0) bad_argument("two ", what, " are named ", side[second], ": ", match(side[second], side), " and ", second)
     side
   }, unname(names), sides, USE.NAMES = FALSE)
 }

@@ -59,7 +59,21 @@ fix_coo <- function(tensor, path, keep = c("mean", "first", "last")) {
   keep <- check_choice(keep)
   check_folder(check_string(path, "path"))
   fix <- function(handle) .Call(r_coo_fix, handle, path, match(keep, c("mean", "first", "last")) - 1L)
-  unlist(with_tensor_names(tensor, data_stem(path), function() with_file(tensor, fix)))
+  valid <- valid_entries(tensor)
+  found <- unlist(with_tensor_names(tensor, data_stem(path), function() with_file(valid, fix)))
+  found + c(tensor_info(tensor)$count - tensor_info(valid)$count, 0)
+}
+
+# Entries in memory with finite values and weights. Others cannot be written to a file.
+valid_entries <- function(tensor) {
+  if (isTRUE(tensor$is_file)) return(tensor)
+  values <- .Call(r_coo_values, tensor$handle)
+  weights <- .Call(r_coo_weights, tensor$handle)
+  valid <- is.finite(values) & (if (is.null(weights)) TRUE else is.finite(weights) & weights >= 0)
+  if (all(valid)) return(tensor)
+  indices <- lapply(seq_along(tensor$modes), function(n) .Call(r_coo_indices, tensor$handle, n)[valid])
+  tensor$handle <- new_coo(stats::setNames(indices, tensor$modes), values[valid], tensor_info(tensor)$dims, weights[valid])
+  tensor
 }
 
 split_coo <- function(tensor, prefix, test = 0.1, valid = 0, seed = 0, last_per = NULL, by = NULL) {

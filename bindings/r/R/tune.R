@@ -19,8 +19,8 @@ s3cmtf_tune.default <- function(x, matrices = NULL, weights = NULL, ..., valid =
 tune_tensor <- function(tensor, matrices, options, valid, ranges, trials, rungs, fit_threads, checkpoint, resume, progress) {
   matrices <- flatten_matrices(tensor, matrices)
   frame <- tensor
-  frame$labels <- extended_labels(tensor, matrices)
-  prepared <- prepare_matrices(frame, matrices, frame$labels)
+  coupled <- prepare_matrices(tensor, matrices)
+  frame$labels <- coupled$labels
   if (length(ranges) > 0 && is.null(names(ranges))) bad_argument("ranges are given by name, such as list(rank = c(8, 16))")
   if (anyDuplicated(names(ranges))) bad_argument("option ", names(ranges)[anyDuplicated(names(ranges))], " has two ranges")
   fraction <- if (is.numeric(valid)) check_fraction(valid, "valid") else 0
@@ -31,7 +31,7 @@ tune_tensor <- function(tensor, matrices, options, valid, ranges, trials, rungs,
   reporter <- tune_reporter(progress)
   on.exit(reporter$finish())
   found <- .Call(
-    r_tune, tensor$handle, prepared, options$preset, options$names, options$values, size, entries,
+    r_tune, tensor$handle, coupled$prepared, options$preset, options$names, options$values, size, entries,
     as.character(names(ranges)),
     vapply(names(ranges), function(name) option_text(ranges[[name]], name), "", USE.NAMES = FALSE),
     check_path_or_null(checkpoint, "checkpoint"), check_path_or_null(resume, "resume"), reporter$report

@@ -1,14 +1,15 @@
 """Entries whose rows are numbered like those of a model or of other entries."""
 
 import contextlib
-from typing import Any, Iterator, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ._cells import Modes
 from ._frames import is_frame
 from ._library import Handle, kind_of
-from .errors import ArgumentError, S3cmtfError
+from .errors import S3cmtfError
+from .labels import UNSEEN, Labels, Rows, match_rows
 from .tensor import Tensor, _from_arrays
 
 
@@ -33,31 +34,22 @@ def not_a_tensor(given: Any, what: str, like: str = "") -> TypeError:
     return TypeError(f"{what} must be a Tensor, not {kind_of(given)}; make one with {how}{numbered})")
 
 
-def aligned_entries(entries: Any, modes: Modes, sizes: Sequence[int], what: str, like: str) -> Handle:
-    """Returns the handle of entries, which must be a Tensor, with rows that are matched by label. Labels that are new get rows
-    beyond `sizes`, the sizes of the modes. `like` is what messages name as the origin of the labels."""
+def aligned_entries(
+    entries: Any, modes: Modes, sizes: Sequence[int], what: str, like: str, new_mode: Optional[int] = None
+) -> Tuple[Handle, List[Optional[Labels]]]:
+    """Returns the handle of entries, which must be a Tensor, with rows that are matched with those of modes, and the labels of
+    both. Labels that are new get the next rows. All rows of `new_mode` may be new. `like` is "train" or "model"."""
     if not isinstance(entries, Tensor):
         raise not_a_tensor(entries, what, like)
     handle = entries._use()
     indices, shape = list(entries.indices), list(entries.shape)
+    source, labels = "the model" if like == "model" else "the tensor", list(modes.labels)
     is_renumbered = False
     for mode, (known, found) in enumerate(zip(modes.labels, entries.labels)):
-        if found is None:
-            continue
-        if known is None:
-            raise ArgumentError(f"{what} has labels, but the rows of {modes.title(mode)} have none; give row numbers")
-        if known.agrees(found):
-            continue
-        if indices[mode].size and indices[mode].max() >= len(found):
-            raise ArgumentError(
-                f"the rows of {modes.title(mode)} are numbered differently in {what}, and some of them have no label; create it"
-                f" with like={like}, so that labels keep their rows"
-            )
-        rows = known.rows(found, -1)
-        is_new = rows < 0
-        first = max(sizes[mode], len(known))
-        rows[is_new] = first + np.arange(is_new.sum())
-        indices[mode] = rows.astype(np.uint32)[indices[mode]]
-        shape[mode] = first + int(is_new.sum())
-        is_renumbered = True
-    return _from_arrays(indices, entries.values, entries.weights, shape) if is_renumbered else handle
+        given = Rows(what, found, int(indices[mode].max()) + 1 if found and indices[mode].size else 0)
+        fate = None if mode == new_mode else UNSEEN
+        rows, labels[mode] = match_rows(Rows(source, known, sizes[mode]), given, modes.title(mode), fate)
+        if rows is not None:
+            indices[mode] = rows.astype(np.uint32)[indices[mode]]
+            shape[mode], is_renumbered = max(shape[mode], int(rows.max()) + 1), True
+    return (_from_arrays(indices, entries.values, entries.weights, shape) if is_renumbered else handle), labels

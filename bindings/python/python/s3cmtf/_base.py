@@ -35,7 +35,7 @@ class ModelBase(HasModes):
 
     def _entries(self, entries: Any, what: str) -> Handle:
         """Returns the handle of entries, which must be a Tensor, with rows that are numbered like those of the model."""
-        return aligned_entries(entries, self._modes, self.shape, what, "model")
+        return aligned_entries(entries, self._modes, self.shape, what, "model")[0]
 
     @contextlib.contextmanager
     def _rows_explained(self, rows: Mapping[int, Any]) -> Iterator[None]:

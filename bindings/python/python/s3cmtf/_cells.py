@@ -8,7 +8,7 @@ from ._arrays import MAX_DIM, Array, columns_of, index_column
 from ._frames import column, column_names, encode_series, is_frame
 from ._library import Closeable
 from .errors import ArgumentError
-from .labels import Labels, encode
+from .labels import UNSEEN, Labels, Rows, encode, match_rows
 
 
 class Modes(NamedTuple):
@@ -35,9 +35,8 @@ class Modes(NamedTuple):
     def check(self, given: "Modes", what: str) -> None:
         """Raises an exception if rows of `given` are numbered differently: one list of labels must begin with the other."""
         for mode, (known, found) in enumerate(zip(self.labels, given.labels)):
-            if known is None and found is not None:
-                raise ArgumentError(f"{what} has labels, but the rows of {self.title(mode)} have none; give row numbers")
-            if known is not None and found is not None and not known.agrees(found):
+            rows, _ = match_rows(Rows("the tensor", known, 0), Rows(what, found, 0), self.title(mode), None)
+            if rows is not None:
                 raise ArgumentError(
                     f"the rows of {self.title(mode)} are numbered differently in {what}; create the tensor with like={what},"
                     " so that labels keep their rows"
@@ -78,7 +77,8 @@ def encode_columns(
 ) -> Tuple[List[Array], Modes]:
     """Returns the row numbers of cells, and their modes with labels. `data` is a frame, of which `names` are the columns, or a
     tuple of arrays, or an array with one row per cell. `known` has labels whose rows are fixed, and names of columns. New labels
-    get the next rows, or all of them one row per mode (`unknown`)."""
+    get the next rows; or, if `unknown` has the sizes of a model, rows of a frame are matched with those of the model and new
+    labels of arrays get the first row beyond them."""
     if isinstance(names, str):
         raise TypeError(f"modes are a sequence of names, not the string {names!r}")
     in_frame = is_frame(data)
@@ -101,7 +101,11 @@ def encode_columns(
     for mode, (values, title) in enumerate(zip(columns, titles)):
         rows = known.labels[mode] if known else None
         numbers, found = _encode(values, title, in_frame, rows is not None)
-        if found is not None:
+        if in_frame and known is not None and unknown is not None:
+            given = Rows(title, None if found is None else Labels(found), 0)
+            places, _ = match_rows(Rows("the model", rows, unknown[mode]), given, known.title(mode), UNSEEN)
+            numbers = numbers if places is None else places[numbers]
+        elif found is not None:
             if known is not None and rows is None:
                 raise ArgumentError(f"{title} has labels, but the rows of {known.title(mode)} have none; give row numbers")
             if rows is None:
@@ -110,13 +114,7 @@ def encode_columns(
                 rows = rows.extended(found)
                 numbers = rows.rows(found)[numbers]
             else:
-                places = rows.rows(found, unknown[mode])
-                if in_frame and known is not None and known.names is None and len(found) and (places == unknown[mode]).all():
-                    raise ArgumentError(
-                        f"none of the {len(found)} labels in {title} occur in {known.title(mode)}; columns are read in the order"
-                        " of the modes, unless the model has names of modes"
-                    )
-                numbers = places[numbers]
+                numbers = rows.rows(found, unknown[mode])[numbers]
         indices.append(index_column(numbers, title))
         labels.append(rows)
     if len(set(map(str, chosen))) != len(chosen):

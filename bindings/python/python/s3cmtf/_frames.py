@@ -1,6 +1,7 @@
 """Columns of pandas and polars frames as indices with labels."""
 
-from typing import Any, Hashable, List, Optional, Tuple
+from numbers import Number
+from typing import Any, Hashable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -38,6 +39,43 @@ def column(frame: Any, name: Any) -> Any:
         what = "more than one column" if name in names else "no column"
         raise ArgumentError(f"the frame has {what} {name!r}; its columns are {', '.join(map(repr, names))}")
     return frame[name]
+
+
+#: Names of the columns of values, in lower case, as in text files.
+_VALUE_NAMES = ("rating", "value", "stars", "score", "count")
+
+
+def value_column(frame: Any, others: Sequence[Any]) -> Any:
+    """Returns the column of values among `others`, which are neither modes nor weights: the only one; else the one with a usual
+    name; else the only one with numbers."""
+    if not others:
+        raise ArgumentError("the frame has no column for the values; value=False gives every entry the value 1")
+    named = [name for name in others if str(name).strip().lower() in _VALUE_NAMES]
+    if len(others) == 1 or len(named) == 1:
+        return (named or others)[0]
+    numeric = [name for name in others if _is_numeric(column(frame, name))]
+    if len(numeric) == 1:
+        return numeric[0]
+    if not numeric:
+        raise ArgumentError("the frame has no column of numbers for the values; value=False gives every entry the value 1")
+    candidates = ", ".join(map(repr, named or numeric))
+    why = "may have them" if named else f"have numbers, and none is called {', '.join(_VALUE_NAMES[:-1])} or {_VALUE_NAMES[-1]}"
+    raise ArgumentError(
+        f"which column has the values? {candidates} {why}; name it, such as value={(named or numeric)[-1]!r} (and the index columns"
+        " with modes)"
+    )
+
+
+def _is_numeric(series: Any) -> bool:
+    """Whether the values of a column are numbers, or all missing."""
+    if hasattr(series.dtype, "is_numeric"):
+        return bool(series.dtype.is_numeric())
+    known = series.dropna()
+    if series.dtype == object:
+        return len(known) == 0 or (isinstance(known.iloc[0], Number) and not isinstance(known.iloc[0], bool))
+    import pandas as pd
+
+    return pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_bool_dtype(series.dtype)
 
 
 def numbers(series: Any, name: str) -> Array:

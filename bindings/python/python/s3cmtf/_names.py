@@ -4,17 +4,19 @@ import contextlib
 import hashlib
 import os
 import re
+import stat
 import uuid
-import warnings
 from typing import Any, Dict, Hashable, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ._library import NULL, PathLike, call, create, ffi, lib, path_bytes, text, utf8
-from .errors import ArgumentError, MissingFileError, S3cmtfWarning, exception
+from .errors import ArgumentError, MissingFileError, exception, warn
 from .labels import Labels
 
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _TABLE = str.maketrans(_ESCAPES)
 _UNESCAPES = {escape: character for character, escape in _ESCAPES.items()}
+#: The beginning of the names files of this program, of its library and of the other packages.
+_TITLE = b"index\tname"
 #: How many bytes at each end of a model file identify it.
 _END = 65536
 
@@ -52,10 +54,13 @@ def _read(names: Any) -> Labels:
         values.append(text(buffer))
     # A row without a name of its own gets its number, from 1 as in the file.
     first: Dict[str, int] = {"": _empty_name(names) if "" in values else -1}
+    fault = ""
     for row, name in enumerate(values):
-        if first.setdefault(name, row) != row:
+        before = first.setdefault(name, row)
+        if before != row:
+            fault = fault or (f"rows {before} and {row} are both called {name!r}" if name else f"row {row} has no name")
             values[row] = f"{name}#{row + 1}"
-    return Labels(values)
+    return Labels(values, fault)
 
 
 def _empty_name(names: Any) -> int:
@@ -82,7 +87,7 @@ def labels_files(stem: str, rows: Sequence[Optional[Labels]], columns: Sequence[
     stem = os.path.join(folder, start)
     files: Files = {}
     for what, lists in (("mode", rows), ("matrix", columns)):
-        files.update({_file(stem, what, place): _table("index\tname", of) for place, of in enumerate(lists) if of is not None})
+        files.update({_file(stem, what, place): _table(_TITLE.decode(), of) for place, of in enumerate(lists) if of is not None})
     is_names_file = re.compile(re.escape(start) + r"\.(mode|matrix)[0-9]+\.tsv").fullmatch
     present = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
     for name in filter(is_names_file, present):
@@ -117,21 +122,59 @@ def written(files: Files) -> Iterator[None]:
         for path, content in files.items():
             if content is not None:
                 staged[path] = f"{path}.{uuid.uuid4().hex}.tmp"
-                with _failures(path), open(staged[path], "wb") as file:
+                with _failures(path), open(staged[path], "xb") as file:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
         yield
         for path in files:
-            with _failures(path), contextlib.suppress(FileNotFoundError):
+            with _failures(path):
                 if path in staged:
+                    if not _is_own(path):
+                        _set_aside(path)
                     os.replace(staged[path], path)
                 else:
-                    os.remove(path)
+                    _remove(path)
     finally:
         for temporary in staged.values():
             with contextlib.suppress(OSError):
                 os.remove(temporary)
+
+
+def _is_names_file(path: str) -> bool:
+    """Returns whether a file, or the file that a link leads to, begins as names files of this program do."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(_TITLE)) == _TITLE
+    except OSError:
+        return False
+
+
+def _is_own(path: str) -> bool:
+    """Returns whether a file was written by this program. A link was not, whatever it leads to."""
+    return not os.path.islink(path) and _is_names_file(path)
+
+
+def _remove(path: str) -> None:
+    """Removes a names file of a file that was replaced. What this program did not write is renamed if it would be read as names,
+    and stays if it is a file of another format: that is what a user calls the rows."""
+    if _is_own(path):
+        os.remove(path)
+    elif _is_names_file(path) or path.endswith(".modes.tsv"):
+        _set_aside(path)
+
+
+def _set_aside(path: str) -> None:
+    """Renames what is at a path, if anything is, to its name followed by `.old`, or `.old2` and so on. A link is renamed itself."""
+    if not os.path.lexists(path):
+        return
+    old, number = f"{path}.old", 2
+    while os.path.lexists(old):
+        old, number = f"{path}.old{number}", number + 1
+    os.rename(path, old)
+    warn(f"a names file that does not belong to the new file is now called {old}")
 
 
 @contextlib.contextmanager
@@ -151,7 +194,7 @@ def _failures(path: str) -> Iterator[None]:
 
 def write_mode_names(path: PathLike, names: Optional[Sequence[str]]) -> None:
     """Writes the names of the modes of a model file, or removes those of a model that it replaced."""
-    content = None if names is None else _table(f"index\tname\t{_digest(path)}", names)
+    content = None if names is None else _table(f"{_TITLE.decode()}\t{_digest(path)}", names)
     with written({_modes_file(path): content}):
         pass
 
@@ -176,7 +219,7 @@ def read_mode_names(path: PathLike, order: int) -> Optional[Tuple[str, ...]]:
     if not fault and len(rows) != order:
         fault = f"it has {len(rows)} names for {order} modes"
     if fault:
-        warnings.warn(f"the names of modes in {file} are ignored: {fault}", S3cmtfWarning, stacklevel=3)
+        warn(f"the names of modes in {file} are ignored: {fault}")
         return None
     return tuple(re.sub(r"\\.", lambda found: _UNESCAPES.get(found[0], found[0]), row[-1]) for row in rows)
 

@@ -11,7 +11,7 @@ from ._cells import row_number
 from ._library import Handle, call, create, ffi, interruptible, lib, struct
 from ._tables import Table, html_table, text_table
 from .errors import ArgumentError
-from .labels import Labels
+from .labels import Labels, Rows
 from .matrix import label_matrix
 
 _ENDS = (("largest", lib.S3CMTF_LARGEST), ("smallest", lib.S3CMTF_SMALLEST))
@@ -224,7 +224,8 @@ class Discovery(ModelBase):
         number = self._number(mode)
         listed = list(matrices) if isinstance(matrices, (list, tuple)) else [matrices]
         size, title = self.shape[number], self._modes.title(number)
-        tensors = [label_matrix(of, number, self.labels[number], size, title) for of in listed]
+        rows = Rows("the model", self.labels[number], size)
+        tensors = [label_matrix(of, number, rows, f"matrix {place}", title) for place, of in enumerate(listed)]
         handles = [of._use() for of in tensors]
         pointers = ffi.new("s3cmtf_coo *[]", [of.pointer for of in handles])
         request = struct(

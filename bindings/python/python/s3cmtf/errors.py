@@ -1,6 +1,8 @@
 """Exceptions. Each status of the library has a class, which also derives from the builtin exception of its kind."""
 
 import re
+import sys
+import warnings
 from typing import Dict, Type
 
 __all__ = [
@@ -72,7 +74,15 @@ class InternalError(S3cmtfError, RuntimeError):
 
 
 class S3cmtfWarning(UserWarning):
-    """A warning of a fit about data or options."""
+    """A warning about data, options or files."""
+
+
+def warn(message: str) -> None:
+    """Issues a warning at the line that called this package."""
+    depth, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in (__package__, "contextlib"):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, S3cmtfWarning, stacklevel=depth)
 
 
 _BY_STATUS: Dict[str, Type[S3cmtfError]] = {

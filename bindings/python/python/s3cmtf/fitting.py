@@ -1,7 +1,6 @@
 """Fits."""
 
 import os
-import warnings
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Union
 
@@ -9,7 +8,7 @@ from ._aligned import aligned_entries, entries_explained, not_a_tensor
 from ._library import Handle, PathLike, Running, call, create, ffi, kind_of, lib, path_bytes, struct
 from ._progress import FitBar
 from ._text import require_file
-from .errors import S3cmtfWarning
+from .errors import warn
 from .matrix import Matrix, new_problem
 from .model import Model
 from .options import new_options, options_text
@@ -77,7 +76,7 @@ def fit(
     data, coupled = data_and_matrices(tensor, matrices)
     problem, modes, sizes, columns = new_problem(data, coupled)
     held_out = [
-        None if entries is None else aligned_entries(entries, modes, sizes, what, "train")
+        None if entries is None else aligned_entries(entries, modes, sizes, what, "train")[0]
         for entries, what in ((test, "test"), (valid, "valid"))
     ]
     task = create("fit", lib.s3cmtf_fit_new, problem, new_options(preset, options), keep=(problem, held_out))
@@ -99,7 +98,7 @@ def fit(
         model = Model._of(_run(task, progress), modes, columns)
     for line in model._record_lines("note"):
         if line.split(" ", 2)[1] == "warning":
-            warnings.warn(line.split(" ", 2)[2], S3cmtfWarning, stacklevel=2)
+            warn(line.split(" ", 2)[2])
     return model
 
 

@@ -1,6 +1,5 @@
 """New rows without a new fit."""
 
-import warnings
 from typing import Any, List, Optional, Sequence, TypeVar, Union
 
 import numpy as np
@@ -9,10 +8,10 @@ from ._aligned import aligned_entries, entries_explained, not_a_tensor
 from ._base import Mode, ModelBase, thread_count
 from ._cells import Modes, unlabelled
 from ._library import NULL, Handle, call, ffi, interruptible, lib, struct
-from .errors import ArgumentError, S3cmtfWarning
-from .labels import Labels
+from .errors import ArgumentError, warn
+from .labels import Labels, Rows
 from .matrix import Matrix, aligned_columns, aligned_rows
-from .tensor import Tensor, check_new_labels
+from .tensor import Tensor
 
 M = TypeVar("M", bound="Folding")
 
@@ -32,7 +31,7 @@ class Folding(ModelBase):
         """Returns a model that also has the rows of `mode` with entries in `tensor` or `matrices`, such as new users. Rows
         are solved by least squares with the rest of the model fixed, or sampled once per posterior sample.
 
-        tensor: all entries of the new rows. Rows with labels are matched by label; new labels get the next rows. Rows of other
+        tensor: all entries of the new rows. Rows with labels are matched by name; new labels get the next rows. Rows of other
             modes that the model does not have count as the mean row of their mode, with a warning.
         matrices: entries of the rows in coupled matrices of the mode, in the order of the fit; kinds are those of the fit.
         replace: replace rows of the model that have tensor entries, instead of an exception.
@@ -49,19 +48,18 @@ class Folding(ModelBase):
                 raise not_a_tensor(tensor, "tensor", "model")
             if tensor.order != self.order:
                 raise ArgumentError(f"tensor has {tensor.order} modes; the model has {self.order}")
-            rows = rows.extended(tensor.labels[number] or ()) if rows is not None else None
-            modes = self._labelled(number, rows)
-            check_new_labels(modes, self)
-            entries = aligned_entries(tensor, modes, self.shape, "tensor", "model")
+            entries, labels = aligned_entries(tensor, self._modes, self.shape, "tensor", "model", number)
+            rows, named = labels[number], [None not in pair for pair in zip(tensor.labels, self.labels)]
             tensor = Tensor._of(entries, unlabelled(self.order))
-            self._check_rows(tensor, number, rows)
+            self._check_rows(tensor, number, rows, named)
             request.tensor = entries.pointer
             keep.append(entries)
         handles: List[Handle] = []
         numbers = self._matrix_numbers(number, len(listed))
         for matrix, place in zip(listed, numbers):
-            aligned, rows = aligned_rows(matrix, rows, self._modes.title(number))
-            handles.append(aligned_columns(aligned, self._columns[place])._use())
+            known, what = Rows("the model", rows, self.shape[number]), f"matrix {place}"
+            aligned, rows = aligned_rows(matrix, known, what, self._modes.title(number), None)
+            handles.append(aligned_columns(aligned, self._columns[place], what)._use())
         keep += [handles, ffi.new("s3cmtf_coo *[]", [of.pointer for of in handles]), ffi.new("uint64_t[]", numbers)]
         request.matrix_count, request.matrices, request.matrix_numbers = len(listed), keep[-2], keep[-1]
         model, out = self._use(), ffi.new("s3cmtf_model **")
@@ -88,19 +86,19 @@ class Folding(ModelBase):
         """Returns the modes with other labels of one mode."""
         return Modes(tuple(rows if of == mode else known for of, known in enumerate(self.labels)), self.modes)
 
-    def _check_rows(self, tensor: Tensor, new: int, rows: Optional[Labels]) -> None:
+    def _check_rows(self, tensor: Tensor, new: int, rows: Optional[Labels], named: Sequence[bool]) -> None:
         """Raises an exception for new rows of a mode with labels `rows` that have no label. Issues a warning for rows of other
-        modes that the model does not have."""
+        modes, unless they are `named`, that the model does not have."""
         if not tensor.nnz:
             raise ArgumentError("tensor has no entries; give all entries of the new rows")
         for mode, (found, size) in enumerate(zip(tensor.indices, self.shape)):
             title = self._modes.title(mode)
             if mode != new:
-                count = int((found >= size).sum())
+                count = 0 if named[mode] else int((found >= size).sum())
                 if count:
                     noun = "1 entry" if count == 1 else f"{count} entries"
                     message = f"in {noun} of tensor the row of {title} is not in the model and counts as the mean row"
-                    warnings.warn(message, S3cmtfWarning, stacklevel=3)
+                    warn(message)
             elif rows is not None and found.max() >= max(size, len(rows)):
                 raise ArgumentError(f"row {found.max()} of {title} has no label, but the rows of the model have; give labels")
 

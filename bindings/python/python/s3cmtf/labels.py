@@ -1,23 +1,29 @@
 """Labels: the names or ids of the rows of a mode."""
 
 import difflib
-from typing import Any, Dict, Hashable, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Hashable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from ._arrays import Array, is_missing, missing, plain
-from .errors import ArgumentError
+from .errors import ArgumentError, warn
 
 
 class Labels:
     """The labels of the rows of a mode, each of which occurs once. Label i belongs to row i."""
 
-    def __init__(self, values: Iterable[Hashable]) -> None:
+    #: Why rows cannot be matched by these labels; empty if they can.
+    fault = ""
+
+    def __init__(self, values: Iterable[Hashable], fault: str = "") -> None:
         self._values = list(values)
+        self.fault = fault
         self._rows: Dict[Hashable, int] = {label: row for row, label in enumerate(self._values)}
         if len(self._rows) != len(self._values):
             repeated = next(label for row, label in enumerate(self._values) if self._rows[label] != row)
             raise ArgumentError(f"the label {repeated!r} occurs more than once")
+        for row, label in enumerate(self._values):
+            self._rows.setdefault(str(label), row)
 
     def __len__(self) -> int:
         return len(self._values)
@@ -40,15 +46,12 @@ class Labels:
         shown = ", ".join(map(repr, self._values[:3]))
         return f"Labels({len(self)}: {shown}{', ...' if len(self) > 3 else ''})"
 
-    def agrees(self, other: "Labels") -> bool:
-        """Whether one list of labels begins with the other."""
-        if self is other:
-            return True
-        return all(mine == its or str(mine) == str(its) for mine, its in zip(self._values, other._values))
+    def same(self, other: "Labels") -> bool:
+        """Whether both have the same labels, as text, in the same order."""
+        return self is other or list(map(str, self._values)) == list(map(str, other._values))
 
     def find(self, label: Any) -> Optional[int]:
-        """Returns the row of a label, by value or else by its text; None if there is none. (Labels that were read from a
-        file are strings, whatever they were before.)"""
+        """Returns the row of a label, by value or else by its text; None if there is none. (Labels of a file are strings.)"""
         try:
             row = self._rows.get(label)
         except TypeError:
@@ -67,7 +70,8 @@ class Labels:
     def extended(self, labels: Iterable[Hashable]) -> "Labels":
         """Returns labels that begin with these, followed by those of `labels` that are new."""
         new = [label for label in dict.fromkeys(labels) if self.find(label) is None]
-        return Labels(self._values + new) if new else self
+        fault = self.fault or getattr(labels, "fault", "")
+        return Labels(self._values + new, fault) if new or fault != self.fault else self
 
     def rows(self, labels: Iterable[Any], unknown: Optional[int] = None) -> Array:
         """Returns the row of each label. Labels that do not exist get the row `unknown`, or are an ArgumentError."""
@@ -87,6 +91,58 @@ class Labels:
         is_known = (rows >= 0) & (rows < len(self._values))
         found: Array = table[np.where(is_known, rows, len(self._values))]
         return found
+
+
+class Rows(NamedTuple):
+    """The rows of a mode in one input."""
+
+    #: How messages name the input.
+    source: str
+    labels: Optional[Labels]
+    size: int
+
+
+#: What becomes of rows that only a later input has.
+APPENDED, UNSEEN, LEFT_OUT = "appended to the mode", "unseen: they count as the mean row", "left out"
+
+
+def match_rows(known: Rows, given: Rows, title: str, fate: Optional[str]) -> Tuple[Optional[Array], Optional[Labels]]:
+    """Returns the row of a mode for each row of an input, or None if both have the same numbers; and the labels of the mode,
+    followed by those that only the input has.
+
+    Rows are matched by name if both sides have labels, otherwise by number. `fate` is what becomes of rows that only the input
+    has; None if all of them may be new, without a message."""
+    if known.labels is None or given.labels is None:
+        if known.labels is not given.labels:
+            named, bare = (known, given) if given.labels is None else (given, known)
+            warn(f"{title}: there are names in {named.source} and none in {bare.source}; rows are matched by number")
+        return None, known.labels
+    if known.labels.same(given.labels):
+        return None, known.labels
+    for of, labels in ((known, known.labels), (given, given.labels)):
+        fault = labels.fault or (f"row {len(labels)} has no name" if len(labels) < of.size else "")
+        if fault:
+            raise ArgumentError(
+                f"{title}: rows of {known.source} and {given.source} cannot be matched by name, because in {of.source} {fault}"
+            )
+    extended = known.labels.extended(given.labels)
+    new = len(extended) - len(known.labels)
+    both = len(given.labels) - new
+    if fate is not None and new:
+        example = repr(extended[len(known.labels)])
+        if not both:
+            raise ArgumentError(
+                f"{title}: {known.source} and {given.source} have no name in common; names are such as {known.labels[0]!r} in"
+                f" {known.source} and {example} in {given.source}"
+            )
+    if fate is not None and (new or (fate == APPENDED and both < len(known.labels))):
+        rest = f" (such as {example}), {fate}" if new else ""
+        warn(
+            f"{title}: rows are matched by name: {both} in both {known.source} and {given.source},"
+            f" {len(known.labels) - both} only in {known.source}, {new} only in {given.source}{rest}"
+        )
+    rows = extended.rows(given.labels)
+    return (None if np.array_equal(rows, np.arange(rows.size)) else rows), extended
 
 
 def encode(column: Any, name: str) -> Tuple[Array, Optional[List[Hashable]]]:

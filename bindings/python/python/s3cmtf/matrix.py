@@ -1,16 +1,15 @@
 """Matrices and graphs that are coupled to the modes of a tensor."""
 
-import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._arrays import plain
+from ._arrays import Array, plain
 from ._cells import Modes
 from ._frames import column_names, has_labelled_index, is_frame
 from ._library import Handle, call, create, kind_of, lib, struct
-from .errors import ArgumentError, S3cmtfWarning
-from .labels import Labels
+from .errors import ArgumentError
+from .labels import APPENDED, LEFT_OUT, Labels, Rows, match_rows
 from .tensor import Tensor
 
 _KINDS: Dict[str, int] = {
@@ -28,7 +27,8 @@ class Matrix:
 
     `data` is a scipy.sparse matrix, a Tensor of order 2, a dense array (cells that are NaN are unknown), or a frame of
     pandas or polars with columns for row, column and, unless `value` is False, value. If its rows have labels, they are matched
-    with the labels of the mode; otherwise they are row numbers. Row r then belongs to label r of the mode, if it has labels.
+    with the labels of the mode, and new labels are appended to the mode. Otherwise they are row numbers; row r then belongs to
+    label r of the mode, if it has labels, with a warning.
 
     `kind` states what the cells are that are not listed:
 
@@ -132,12 +132,12 @@ def new_problem(tensor: Tensor, matrices: Sequence[Matrix]) -> Tuple[Handle, Mod
     modes, order = tensor._modes, tensor.order
     labels, sizes = list(modes.labels), list(tensor.shape)
     coupled: List[Tuple[int, Tensor, Matrix]] = []
-    for matrix in matrices:
+    for number, matrix in enumerate(matrices):
         if not isinstance(matrix, Matrix):
             raise TypeError(f"a matrix must be a Matrix, not {kind_of(matrix)}; make one with Matrix(data, mode)")
         mode = modes.number(matrix.mode, order)
-        _warn_unmatched(matrix, modes.labels[mode], modes.title(mode))
-        aligned, rows = aligned_rows(matrix, labels[mode], modes.title(mode))
+        known = Rows("the tensor", labels[mode], sizes[mode])
+        aligned, rows = aligned_rows(matrix, known, f"matrix {number}", modes.title(mode), APPENDED)
         labels[mode] = rows
         # Rows without a label do not enlarge a mode with labels.
         if not tensor._is_sized and (rows is None or aligned.labels[0] is not None):
@@ -169,66 +169,47 @@ def _sized(matrix: Tensor, size: int, kind: str, title: str) -> Tensor:
     return matrix._resized((size, columns))
 
 
-def label_matrix(data: Any, mode: int, rows: Optional[Labels], size: int, title: str) -> Tensor:
-    """Returns a matrix that labels the rows of a mode of a model. Rows whose labels the model does not have are left out, with a
-    warning at the caller of a method."""
+def label_matrix(data: Any, mode: int, rows: Rows, what: str, title: str) -> Tensor:
+    """Returns a matrix that labels the rows of a mode of a model. Rows whose labels the model does not have are left out."""
     matrix = data if isinstance(data, Matrix) else Matrix(data, mode, "full")
-    aligned, _ = aligned_rows(matrix, rows, title)
-    if matrix.tensor.labels[0] is not None and rows is not None:
-        is_known = aligned.indices[0] < min(size, len(rows))
-        given = len(matrix.tensor.labels[0])
-        unknown = [label for label in matrix.tensor.labels[0] if label not in rows]
-        if unknown:
-            examples = ", ".join(map(repr, unknown[:3]))
-            if not is_known.any():
-                raise ArgumentError(f"none of the {given} rows of a matrix occur in {title}; they are such as {examples}")
-            message = f"{len(unknown)} of the {given} rows of a matrix are not in {title} and are left out, such as {examples}"
-            warnings.warn(message, S3cmtfWarning, stacklevel=4)
+    aligned, _ = aligned_rows(matrix, rows, what, title, LEFT_OUT)
+    if aligned.labels[0] is not None:
+        is_known = aligned.indices[0] < rows.size
         listed = tuple(of[is_known] for of in aligned.indices)
-        shape = (size, aligned.shape[1])
+        shape = (rows.size, aligned.shape[1])
         aligned = Tensor._of(Tensor(listed, aligned.values[is_known], shape=shape)._use(), Modes((None, aligned.labels[1]), None))
-    return _sized(aligned, size, "full", title)
+    return _sized(aligned, rows.size, "full", title)
 
 
-def _warn_unmatched(matrix: Matrix, rows: Optional[Labels], title: str) -> None:
-    """Issues a warning, at the caller of a fit, if no label of the rows of a matrix is one of the mode."""
-    found = matrix.tensor.labels[0]
-    if found is not None and rows is not None and len(found) and not any(label in rows for label in found):
-        warnings.warn(f"none of the {len(found)} rows of the matrix occur in {title}", S3cmtfWarning, stacklevel=4)
-
-
-def aligned_rows(matrix: Matrix, rows: Optional[Labels], title: str) -> Tuple[Tensor, Optional[Labels]]:
-    """Returns a matrix whose rows are numbered like those of the mode, and the labels of the mode."""
-    tensor = matrix.tensor
-    both = [0, 1] if matrix.kind == "graph" else [0]
-    found = [tensor.labels[mode] for mode in both]
-    if all(of is None or of is rows for of in found):
-        return tensor, rows
-    if rows is None:
-        raise ArgumentError(f"the rows of a matrix have labels, but those of {title} have none")
-    if any(of is None for of in found):
+def aligned_rows(matrix: Matrix, known: Rows, what: str, title: str, fate: Optional[str]) -> Tuple[Tensor, Optional[Labels]]:
+    """Returns a matrix whose rows are matched with those of a mode, and the labels of both. Messages call the matrix `what`."""
+    tensor, columns = matrix.tensor, matrix.tensor.labels[1]
+    sides = [0, 1] if matrix.kind == "graph" else [0]
+    found = [tensor.labels[side] for side in sides]
+    if len({of is None for of in found}) > 1:
         raise ArgumentError("a graph has labels for its rows or its columns only; give both, or row numbers")
-    for of in found:
-        rows = rows.extended(of or ())
-    columns = rows if matrix.kind == "graph" else tensor.labels[1]
-    return _renumbered(tensor, (rows, columns)), rows
+    names = None if found[0] is None else found[0].extended(found[-1] or ())
+    used = max((int(tensor.indices[side].max()) + 1 for side in sides if tensor.nnz), default=0)
+    rows, labels = match_rows(known, Rows(what, names, used), title, fate)
+    if names is None:
+        return tensor, labels
+    for side, of in zip(sides, found):
+        tensor = _renumbered(tensor, side, None if of is None or of.same(names) else names.rows(of))
+        tensor = _renumbered(tensor, side, rows)
+    # Labels of a matrix that is matched by number are dropped.
+    return Tensor._of(tensor._use(), Modes((labels, labels if matrix.kind == "graph" else columns), None)), labels
 
 
-def aligned_columns(matrix: Tensor, columns: Optional[Labels]) -> Tensor:
+def aligned_columns(matrix: Tensor, columns: Optional[Labels], what: str) -> Tensor:
     """Returns a matrix whose columns are numbered like those of a matrix of a model. New columns get the next numbers."""
-    found = matrix.labels[1]
-    if found is None or found is columns:
+    known, given = Rows("the model", columns, 0), Rows("the new matrix", matrix.labels[1], 0)
+    return _renumbered(matrix, 1, match_rows(known, given, f"columns of {what}", None)[0])
+
+
+def _renumbered(matrix: Tensor, mode: int, numbers: Optional[Array]) -> Tensor:
+    """Returns a matrix with the same entries and new numbers of the rows of a mode, or the same matrix if there are none."""
+    if numbers is None or not numbers.size:
         return matrix
-    if columns is None:
-        raise ArgumentError("the columns of a matrix have labels, but those of the model's matrix have none; give column numbers")
-    return _renumbered(matrix, (matrix.labels[0], columns.extended(found)))
-
-
-def _renumbered(matrix: Tensor, labels: Tuple[Optional[Labels], Optional[Labels]]) -> Tensor:
-    """Returns a matrix with the same entries, whose rows and columns are numbered by other labels."""
     indices, shape = list(matrix.indices), list(matrix.shape)
-    for mode, (old, new) in enumerate(zip(matrix.labels, labels)):
-        if old is not None and new is not None and old is not new:
-            indices[mode], shape[mode] = new.rows(old)[indices[mode]], len(new)
-    renumbered = Tensor(tuple(indices), matrix.values, weights=matrix.weights, shape=shape)
-    return Tensor._of(renumbered._use(), Modes(labels, None))
+    indices[mode], shape[mode] = numbers[indices[mode]], int(numbers.max()) + 1
+    return Tensor(tuple(indices), matrix.values, weights=matrix.weights, shape=shape)

@@ -82,7 +82,7 @@ class Model(Prediction, Rankings, Discovery, Folding):
     def save(self, path: PathLike) -> None:
         """Writes a model file, and files beside it: labels of rows (PATH.mode1.tsv), labels of matrix columns
         (PATH.matrix1.tsv) and names of modes (PATH.modes.tsv). Those of a model that it replaces are removed. Files are written
-        completely or not at all."""
+        completely or not at all. A link, or a file that this program did not write, is renamed instead of replaced."""
         require_folder(path)
         stem = os.fspath(path)
         check_mode_names(self.modes)

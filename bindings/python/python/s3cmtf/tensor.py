@@ -10,7 +10,7 @@ import numpy as np
 from . import _text
 from ._arrays import MAX_DIM, MAX_ORDER, Array, Indices, address, number_column, number_type, stored_column, view
 from ._cells import HasModes, Modes, encode_columns, frame_columns
-from ._frames import column, column_names, is_frame, numbers
+from ._frames import column, column_names, is_frame, numbers, value_column
 from ._library import NULL, Handle, PathLike, call, create, ffi, interruptible, lib, path_bytes, struct, whole
 from ._names import labels_files, require_folder, written
 from ._tables import html_table
@@ -111,8 +111,9 @@ class Tensor(HasModes):
         like: Any = None,
     ) -> "Tensor":
         """Creates a tensor from a frame of pandas or polars with columns of indices or labels (`modes`), values and weights.
-        By default `value` is the last column and `modes` are all columns but value and weight. `value=False`: there is no
-        value column, and every value is 1."""
+        `value` is by default the only column that `modes` and `weight` leave; else the one called rating, value, stars, score or
+        count; else the only one with numbers. `value=False`: there is no value column, and every value is 1. By default `modes`
+        are all columns but value and weight."""
         if not is_frame(frame):
             raise TypeError(f"a pandas or polars frame is expected, not {type(frame).__name__}")
         names = column_names(frame)
@@ -121,9 +122,7 @@ class Tensor(HasModes):
             modes = frame_columns(frame, known)
         if value is None:
             others = [name for name in names if name != weight and (modes is None or name not in modes)]
-            if not others:
-                raise ArgumentError("the frame has no column for the values; value=False gives every entry the value 1")
-            value = others[-1]
+            value = value_column(frame, others)
         if modes is None:
             modes = [name for name in names if name != weight and (value is False or name != value)]
         values = None if value is False else numbers(column(frame, value), f"column {value!r}")
@@ -170,7 +169,9 @@ class Tensor(HasModes):
         Of CSV and TSV:
 
         - columns: list of the index columns, one per mode; by default all but value and weight
-        - value, weight: the value column (by default the last) and the weight column
+        - value: the value column; by default the only one that columns leaves, else the one called rating, value, stars, score or
+          count, else the only one with numbers; without a header the last
+        - weight: the weight column
         - strings: list of columns whose ids are strings even if they look like numbers; or "all"
         - names: "MODE:FILE", a names file of an earlier conversion, so that ids keep their rows; or a list of them
         - delimiter: the separator of columns, one ASCII character
@@ -295,7 +296,8 @@ class Tensor(HasModes):
 
     def save(self, path: PathLike) -> None:
         """Writes a binary COO file, and the labels to files of names beside it (ratings.mode1.tsv beside ratings.coo). Those of a
-        tensor that it replaces are removed. Files are written completely or not at all."""
+        tensor that it replaces are removed. Files are written completely or not at all. A link, or a file that this program did
+        not write, is renamed instead of replaced."""
         require_folder(path)
         handle, to = self._use(), path_bytes(path)
         with written(labels_files(os.fspath(os.path.splitext(path)[0]), self.labels)):
@@ -307,7 +309,14 @@ class Tensor(HasModes):
         rules = {"mean": lib.S3CMTF_KEEP_MEAN, "first": lib.S3CMTF_KEEP_FIRST, "last": lib.S3CMTF_KEEP_LAST}
         if keep not in rules:
             raise ArgumentError(f"there is no rule {keep!r}; rules are {', '.join(rules)}")
-        handle = self._use()
+        # Only valid entries are written to a file.
+        is_valid = np.isfinite(self.values)
+        if self.weights is not None:
+            is_valid &= np.isfinite(self.weights.astype(np.float32)) & (self.weights >= 0)
+        for column, size in zip(self.indices, self.shape):
+            is_valid &= column < size
+        weights = None if self.weights is None else self.weights[is_valid]
+        handle = _from_arrays([column[is_valid] for column in self.indices], self.values[is_valid], weights, self.shape)
         with tempfile.TemporaryDirectory() as folder:
             whole, better = os.path.join(folder, "all.coo"), os.path.join(folder, "fixed.coo")
 

@@ -111,7 +111,7 @@ def tune(
     request = struct("tune_request", trials=trials, rungs=rungs, fit_threads=fit_threads, valid_fraction=valid_fraction)
     held_out = None
     if valid is not None:
-        held_out = aligned_entries(valid, modes, sizes, "valid", "train")
+        held_out = aligned_entries(valid, modes, sizes, "valid", "train")[0]
         request.valid = held_out.pointer
     arguments = (problem, new_options(preset, options), request)
     search = create("tune", lib.s3cmtf_tune_new, *arguments, keep=(problem, held_out))

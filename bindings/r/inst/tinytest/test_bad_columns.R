@@ -21,11 +21,11 @@ bad(fit(with_column(ratings, "user", wide)), "mode user are of class integer64; 
 bad(fit(with_column(ratings, "rating", wide)), "the values are of class integer64")
 bad(fit(with_column(ratings, "rating", as.Date("2024-01-01") + ratings$rating)), "values are of class Date")
 for (of in list(list(model, ratings), list(named, names))) {
-  bad(predict(of[[1]], with_column(of[[2]], "user", as.list(ratings$user))), "rows of mode user are a list")
+  bad(predict(of[[1]], with_column(of[[2]], "user", as.list(ratings$user))), "mode user is of class list")
   bad(predict(of[[1]], with_column(of[[2]], "user", wide)), "integer64")
   bad(predict(of[[1]], with_column(of[[2]], "user", cbind(ratings$user, 1L))), "matrix with 2 columns")
 }
-bad(predict(model, with_column(ratings, "user", as.Date("2024-01-01") + ratings$user)), "given as Date")
+bad(predict(model, with_column(ratings, "user", as.Date("2024-01-01") + ratings$user)), "mode user is of class Date")
 expect_equal(factors(fit(with_column(ratings, "user", as.matrix(ratings$user)))), factors(model))
 
 # NA is not a name, also if it is a level.
@@ -43,6 +43,27 @@ bad(predict(load_model(save_model(model, scratch("model.s3m"))), twice), "two co
 expect_equal(fit(cbind(ratings, other = 1, other = 2))$modes, c("user", "film", "month"))
 expect_equal(as_coo_tensor(setNames(ratings, c("user", NA, "", "rating")))$modes, c("user", "mode2", "mode3"))
 bad(as_coo_tensor(data.frame()), "no columns")
+
+# The column of values: the only one, or the one with a usual name, or the only one with numbers.
+value_of <- function(data, ...) as.data.frame(as_coo_tensor(data, ...))$value
+raw <- data.frame(user = 1:2, film = c(1L, 1L), rating = c(3.5, 4), time = factor(c("b", "a")))
+for (name in c("rating", "VALUE", "Stars", "score", " count ")) {
+  expect_equal(value_of(setNames(raw, c("user", "film", name, "time"))), c(3.5, 4))
+}
+expect_equal(value_of(data.frame(user = c("a", "b"), x = 3:4, film = c("c", "d"))), c(3, 4))
+expect_equal(value_of(data.frame(user = c("a", "b"), x = 3:4, w = 1:2, film = c("c", "d")), weights = "w"), c(3, 4))
+numbers <- data.frame(user = 1:2, film = c(1, 1), x = 3:4)
+bad(as_coo_tensor(numbers), "user, film, x have numbers, and none is called rating, value, stars, score or count; name it, .*value = \"x\"")
+expect_equal(value_of(numbers, value = "x"), c(3, 4))
+bad(as_coo_tensor(data.frame(user = c("a", "b"), rating = 1, score = 2)), "rating, score may have them")
+bad(as_coo_tensor(data.frame(user = c("a", "b"), film = c("c", "d"))), "no column of numbers")
+bad(coupled(data.frame(film = 1:2, genre = c("c", "d"), x = 3:4)), "film, x have numbers")
+expect_equal(coupled(data.frame(film = 1:2, genre = c("c", "d"), x = 3:4), value = "x")$tensor$modes, c("film", "genre"))
+# Entries of a model without a formula, in which other columns may follow.
+loaded <- load_model(save_model(named, scratch("named.s3m")))
+loaded["spec"] <- list(NULL)
+expect_equal(evaluate(loaded, cbind(names, time = 1)), evaluate(loaded, names))
+bad(evaluate(loaded, setNames(cbind(names, time = 1), c("user", "film", "month", "x", "time"))), "x, time have numbers")
 
 # No entries.
 bad(fit(ratings[0, ]), "there are no entries")
@@ -71,4 +92,4 @@ bad(fit(names, matrices = list(film = coupled(half, "graph"))), "graph film has 
 bad(fit(ratings, matrices = list(film = fixture_matrix(), fixture_matrix())), "named by mode")
 expect_equal(length(clusters(model, "film", k = 2, matrices = list())$information), 0)
 bad(s3cmtf_tune(formula, ratings, ranges = list(rank = 1:2, rank = 3:4)), "option rank has two ranges")
-bad(s3cmtf_tune(formula, ratings, trials = 1, rungs = 1e9), "^rungs is 1000000000")
+bad(s3cmtf_tune(formula, ratings, trials = 1, rungs = 1e9), "^rungs = 1000000000: it must be a whole number from 1 to 20")

@@ -48,24 +48,24 @@ expect_true(diff(predict(extended, cells)) != 0)
 # A matrix of other rows.
 others <- genres
 rownames(others) <- paste("film", 1:40)
-expect_warning(fit(list(film = others)), "none of the 40 rows of matrix film occur in mode film", class = "s3cmtf_warning")
+expect_error(fit(list(film = others)), pattern = "mode film: the tensor and matrix film have no name in common; .* f1 in the tensor and film 1 in matrix film", class = "s3cmtf_BAD_ARGUMENT")
 graph <- matrix(1, 2, 2, dimnames = list(c("a", "b"), c("a", "b")))
-expect_warning(fit(list(film = coupled(graph, "graph", weight = 1))), "none of the 2 rows")
-expect_silent(fit(list(film = coupled(rbind(others, genres[1, , drop = FALSE]), "full", weight = 1))))
+expect_error(fit(list(film = coupled(graph, "graph", weight = 1))), pattern = "no name in common", class = "s3cmtf_BAD_ARGUMENT")
+expect_message(fit(list(film = coupled(rbind(others, genres[1, , drop = FALSE]), "full", weight = 1))), "1 in both the tensor and matrix film, 39 only in the tensor, 40 only in matrix film \\(such as film 1\\), appended to the mode", class = "s3cmtf_matched_rows")
 
 # Row names of a mode with row numbers.
 numbered <- fixture_ratings()
 rownames(genres) <- 1:40
 expect_silent(s3cmtf(rating ~ user + film + month, numbered, list(film = genres[40:1, ]), rank = 3, epochs = 2))
 rownames(genres) <- paste0("f", 1:40)
-expect_error(s3cmtf(rating ~ user + film + month, numbered, list(film = genres)), pattern = "row numbers", class = "s3cmtf_BAD_ARGUMENT")
+expect_warning(s3cmtf(rating ~ user + film + month, numbered, list(film = genres), rank = 3, epochs = 2), "names in matrix film and none in the tensor; rows are matched by number", class = "s3cmtf_warning")
 
 # Row numbers as names of some rows, also of a list of cells.
 expect_silent(s3cmtf(rating ~ user + film + month, numbered, list(film = matrix(1, 2, 2, dimnames = list(c(7, 3), NULL))), rank = 3, epochs = 1))
 cells <- data.frame(film = c("7", "3"), genre = "a")
 expect_silent(s3cmtf(rating ~ user + film + month, numbered, list(film = coupled(cells, "full", weight = 1)), rank = 3, epochs = 1))
 far <- matrix(1, 1, 2, dimnames = list("5e9", NULL))
-expect_error(s3cmtf(rating ~ user + film + month, numbered, list(film = far)), pattern = "row numbers", class = "s3cmtf_BAD_ARGUMENT")
+expect_warning(s3cmtf(rating ~ user + film + month, numbered, list(film = coupled(far, "full", weight = 1)), rank = 3, epochs = 1), "matched by number", class = "s3cmtf_warning")
 
 # Wrong shapes.
 short <- "matrix film has 30 rows, but mode film has 40; give it one row for each row of the mode"

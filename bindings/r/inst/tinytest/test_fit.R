@@ -57,7 +57,8 @@ expect_true(file.exists(checkpoint))
 expect_identical(factors(small_fit(resume = checkpoint)), factors(stopped))
 expect_error(s3cmtf(rating ~ user + film + month, ratings, rank = 2, resume = checkpoint), class = "s3cmtf_BAD_ARGUMENT")
 expect_true(evaluate(small_fit(init = stopped))$rmse <= evaluate(stopped)$rmse + 0.1)
-expect_error(small_fit(data = named, init = stopped), pattern = "other rows", class = "s3cmtf_BAD_ARGUMENT")
+expect_warning(small_fit(data = named, init = stopped), "none in init; rows are matched by number", class = "s3cmtf_warning")
+expect_error(small_fit(data = named, init = small_fit(data = named[600:1, ])), pattern = "other rows", class = "s3cmtf_BAD_ARGUMENT")
 
 # Progress.
 epochs <- numeric()

@@ -7,10 +7,50 @@ folder <- dirname(path)
 save_model(model, path)
 expect_equal(sort(list.files(folder)), c("model.s3m", paste0("model.s3m.", c("mode1.tsv", "mode2.tsv", "modes.tsv", "rds"))))
 
-# A names file that cannot be replaced.
-unlink(names <- paste0(path, ".mode2.tsv"))
-dir.create(names)
-expect_error(save_model(model, path), pattern = "model.s3m.mode2.tsv: cannot be written", class = "s3cmtf_SYSTEM")
+# Only files of this package are replaced; anything else is renamed, and a link is not followed.
+target <- file.path(folder, "target")
+labelled <- s3cmtf(rating ~ user + film + month, ratings, list(month = coupled(diag(6)[, c(2:6, 1)], "full", weight = 1)), rank = 2, epochs = 1)
+labelled$columns[[1]] <- letters[1:6]
+expect_equal(names(s3cmtf:::names_files(path, unname(labelled$columns), "matrix")), paste0(path, ".matrix1.tsv"))
+for (end in c("mode2.tsv", "modes.tsv", "matrix1.tsv")) {
+  model <- if (end == "matrix1.tsv") labelled else model
+  file <- paste0(path, ".", end)
+  for (text in list("index\tname\n1\tmine\n", "precious", NULL)) {
+    unlink(c(file, target))
+    if (!is.null(text)) cat(text, file = target)
+    file.symlink(target, file)
+    expect_warning(save_model(model, path), pattern = "is now called .*\\.old", class = "s3cmtf_warning")
+    expect_equal(Sys.readlink(file), "")
+    expect_equal(Sys.readlink(paste0(file, ".old")), target)
+    expect_equal(if (file.exists(target)) readChar(target, 100), text)
+    unlink(paste0(file, ".old"))
+  }
+  unlink(c(file, target))
+  dir.create(file)
+  expect_warning(save_model(model, path), pattern = "is now called .*\\.old", class = "s3cmtf_warning")
+  expect_true(dir.exists(paste0(file, ".old")) && !dir.exists(file))
+  unlink(paste0(file, ".old"), recursive = TRUE)
+  unlink(file)
+  system2("mkfifo", shQuote(file))
+  expect_warning(save_model(model, path), pattern = "is now called .*\\.old", class = "s3cmtf_warning")
+  cat("precious", file = file)
+  expect_warning(save_model(model, path), pattern = "is now called .*\\.old2", class = "s3cmtf_warning")
+  expect_equal(readChar(paste0(file, ".old2"), 100), "precious")
+  expect_equal(readLines(file, 1), if (end == "modes.tsv") s3cmtf:::modes_title(path) else "index\tname")
+  unlink(paste0(file, c(".old", ".old2")))
+}
+unlink(paste0(path, ".matrix1.tsv"))
+model <- s3cmtf(rating ~ user + film + month, ratings, rank = 2, epochs = 1)
+save_model(model, path)
+formula <- paste0(path, ".rds")
+unlink(formula)
+cat("precious", file = target)
+file.symlink(target, formula)
+expect_warning(save_model(model, path), pattern = "is now called .*\\.old", class = "s3cmtf_warning")
+expect_equal(readLines(target, warn = FALSE), "precious")
+unlink(c(target, paste0(formula, ".old")))
+expect_equal(sort(list.files(folder)), c("model.s3m", paste0("model.s3m.", c("mode1.tsv", "mode2.tsv", "modes.tsv", "rds"))))
+
 expect_equal(list.files(folder, "tmp$"), character())
 expect_error(write_coo(model$data, file.path(folder, "none", "ratings.coo")), pattern = "none/ratings.coo: its folder does not exist", class = "s3cmtf_BAD_FILE")
 

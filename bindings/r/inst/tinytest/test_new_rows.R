@@ -37,7 +37,7 @@ for (row in c(0, -1, 1.5, 2^32, NA)) {
 expect_error(fold_in(model, "user", coo_tensor(70L, 1L, 1L, values = 4)), pattern = "row 70 of mode user has no name", class = "s3cmtf_BAD_ARGUMENT")
 # Rows of other modes that the model does not have.
 expect_warning(fold_in(numbered, "user", data.frame(user = 70L, film = c(1L, 99L), month = 1L, rating = 4)), "in 1 entry the row of mode film is not in the model .* are 1 to 40", class = "s3cmtf_warning")
-expect_warning(fold_in(model, "user", transform(entries, film = c("f1", "f2", "g", "h"))), "in 2 entries the row of mode film .* such as f1", class = "s3cmtf_warning")
+expect_message(fold_in(model, "user", transform(entries, film = c("f1", "f2", "g", "h"))), "2 only in newdata \\(such as g\\), unseen: they count as the mean row", class = "s3cmtf_matched_rows")
 # Matrices of other modes, and graphs.
 expect_error(fold_in(model, "user", matrices = list(film = described)), pattern = "matrix film describes the rows of mode film, not of mode user", class = "s3cmtf_BAD_ARGUMENT")
 graph <- s3cmtf(rating ~ user + film + month, fixture_ratings(), list(month = coupled(diag(6)[, c(2:6, 1)], "graph", weight = 1)), rank = 3, epochs = 1)

@@ -11,7 +11,7 @@ outcome <- tryCatch(
 )
 expect_equal(outcome, "interrupted")
 outcome <- tryCatch(
-  s3cmtf_tune(rating ~ user + film + month, ratings, trials = 1e5, rungs = 1, epochs = 50, progress = interrupt),
+  s3cmtf_tune(rating ~ user + film + month, ratings, trials = 1e4, rungs = 1, epochs = 50, progress = interrupt),
   interrupt = function(condition) "interrupted"
 )
 expect_equal(outcome, "interrupted")

@@ -28,9 +28,9 @@ expect_equal(rownames(factors(bare, 2)), rownames(factors(model, "film")))
 expect_equal(predict(bare, ratings[1:3]), predict(model, ratings))
 # Modes without names of their own are columns by position, whose rows must be those of the model.
 swapped <- ratings[c("film", "user", "month", "rating")]
-expect_error(predict(bare, swapped), pattern = "none of the 40 labels of mode mode1 occur in the model", class = "s3cmtf_BAD_ARGUMENT")
-expect_error(evaluate(bare, swapped), pattern = "none of the 40 labels of mode mode1", class = "s3cmtf_BAD_ARGUMENT")
-expect_error(evaluate(bare, as_coo_tensor(swapped)), pattern = "none of the 40 labels of mode mode1", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(predict(bare, swapped), pattern = "mode mode1: the model and newdata have no name in common", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(evaluate(bare, swapped), pattern = "mode mode1: the model and data have no name in common", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(evaluate(bare, as_coo_tensor(swapped)), pattern = "mode mode1: the model and data have no name in common", class = "s3cmtf_BAD_ARGUMENT")
 expect_error(predict(bare, ratings[1:2]), pattern = "no column mode3", class = "s3cmtf_BAD_ARGUMENT")
 expect_equal(predict(bare, setNames(swapped[c(3, 2, 1)], c("mode3", "mode1", "mode2"))), predict(model, ratings))
 expect_equal(length(predict(bare, list("nobody", "f1", 1L))), 1)
