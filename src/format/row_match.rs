@@ -671,6 +671,6 @@ mod tests {
         let copy = names(&["a", "b", "a"]);
         assert_eq!(matched(&mut same, &[2, 0], copy).unwrap().0, [2, 0]);
         let error = matched(&mut same, &[1], names(&["b", "a"])).unwrap_err();
-        assert!(error.to_string().contains("rows 1 and 3"), "{error}");
+        assert!(error.to_string().contains("numbers 1 and 3"), "{error}");
     }
 }
