@@ -50,14 +50,15 @@ impl Model {
         if !is_positive(*weight_unit) {
             return Some(format!("'weight_unit' is {weight_unit}"));
         }
-        let precisions = [("precision".to_string(), precision)].into_iter();
-        let of_matrices = matrices.iter().enumerate();
-        let mut precisions = precisions
-            .chain(of_matrices.map(|(m, x)| (format!("matrix{m}.precision"), &x.precision)));
-        if let Some((key, precision)) =
-            precisions.find_map(|(key, p)| p.filter(|p| !is_positive(*p)).map(|p| (key, p)))
-        {
-            return Some(format!("'{key}' is {precision}"));
+        if !is_positive_if_any(*precision) {
+            return Some(format!("'precision' is {}", precision.unwrap_or_default()));
+        }
+        let precisions = matrices.iter().map(|matrix| matrix.precision);
+        for (m, precision) in precisions.enumerate() {
+            if !is_positive_if_any(precision) {
+                let precision = precision.unwrap_or_default();
+                return Some(format!("'matrix{m}.precision' is {precision}"));
+            }
         }
         let modes = modes.iter().enumerate();
         let matrices = matrices.iter().enumerate();
@@ -78,6 +79,12 @@ fn is_value(x: f64) -> bool {
 
 fn is_positive(x: f64) -> bool {
     x.is_finite() && x > 0.0
+}
+
+/// Returns whether a number is positive where there is one. The number that stands for none is chosen before it is compared: memcheck
+/// would report a comparison of what an absent number has in its place.
+fn is_positive_if_any(x: Option<f64>) -> bool {
+    is_positive(std::hint::black_box(x.unwrap_or(1.0)))
 }
 
 /// Returns whether a number is finite and not negative.
@@ -125,8 +132,8 @@ fn invalid_matrix(m: usize, matrix: &ModelMatrix) -> Option<String> {
     if !is_positive(*weight_unit) {
         return Some(format!("'matrix{m}.weight_unit' is {weight_unit}"));
     }
-    let mut coefficients = [*weight].into_iter().chain(*penalty);
-    let number = coefficients.find(|x| !is_magnitude(*x))?;
+    let coefficients = [*weight, std::hint::black_box(penalty.unwrap_or(0.0))];
+    let number = coefficients.into_iter().find(|x| !is_magnitude(*x))?;
     Some(format!(
         "'matrix{m}' has {number}; weights and penalties are finite and 0 or more"
     ))
