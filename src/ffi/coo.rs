@@ -16,10 +16,10 @@ use super::guard::{guard, release};
 use super::indices::{Indices, numbers};
 use super::status::{Failure, Outcome, S3CMTF_BAD_FILE};
 use super::text::{TextHandle, text_options};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{
-    CooData, CooFile, CooView, Input, OpenMode, OwnedValues, TextOptions, ValueKind, Values, open,
-    open_unverified,
+    CooData, CooFile, CooView, Input, Names, OpenMode, OwnedValues, TextOptions, ValueKind, Values,
+    open, open_unverified,
 };
 use crate::model::is_model;
 use crate::progress::Monitor;
@@ -40,8 +40,9 @@ const IN_MEMORY: &str = "entries in memory";
 /// temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be
 /// NULL. The header of the file and the checksums of its sections are verified here, which reads the file once; a mismatch
 /// is S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Rows have the names in the files beside
-/// it that s3cmtf_coo_convert() wrote (PATH.mode1.tsv), or the ids of a text. Rows of a tensor or model and of other
-/// entries with names are matched by name. Entries are validated by s3cmtf_coo_check() and by every fit.
+/// it that s3cmtf_coo_convert() wrote (PATH.mode1.tsv); ids of a text must be in a table of names (option "names").
+/// Rows of a tensor or model and of other entries with names are matched by name. Entries are validated by
+/// s3cmtf_coo_check() and by every fit.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_open(
@@ -67,6 +68,35 @@ pub unsafe extern "C" fn s3cmtf_coo_open(
 /// [`open`] or [`open_unverified`].
 type Open = fn(Input, OpenMode, &TextOptions, &dyn Monitor) -> Result<CooFile>;
 
+/// Returns an error if ids of a text have no names in a table of the options: the host would not know which rows they are.
+fn require_known_ids(file: &CooFile, options: &TextOptions) -> Result<()> {
+    for (mode, names) in file.names()?.iter().enumerate() {
+        let Some(names) = names.as_ref().filter(|_| file.has_text_ids()) else {
+            continue;
+        };
+        let n = mode + 1;
+        let mut given = options.delimited.names.iter();
+        let Some((_, path)) = given.find(|(of, _)| *of == mode) else {
+            return Err(Error::file(
+                file.name(),
+                format!(
+                    "the ids of mode {n} are strings; convert the text to a .coo file first, so that their names are kept"
+                ),
+            ));
+        };
+        if let Some(id) = names.name(Names::load(path)?.len() as u64) {
+            return Err(Error::file(
+                file.name(),
+                format!(
+                    "the id {id:?} of mode {n} has no name in {}; convert the text to a .coo file to add it",
+                    path.display()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Opens a file of entries.
 pub(super) fn open_file(
     path: PathBuf,
@@ -81,7 +111,9 @@ pub(super) fn open_file(
             format!("{}: this is a model, not data", path.display()),
         ));
     }
-    let file = open(Input::Path(path), mode, &text_options(text), &Token(cancel))?;
+    let options = text_options(text);
+    let file = open(Input::Path(path), mode, &options, &Token(cancel))?;
+    require_known_ids(&file, &options)?;
     Ok(CooHandle::new(Source::File(file)))
 }
 
