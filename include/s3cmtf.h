@@ -461,8 +461,9 @@ typedef struct s3cmtf_split_request {
   *  temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be
   *  NULL. The header of the file and the checksums of its sections are verified here, which reads the file once; a mismatch
   *  is S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Rows have the names in the files beside
-  *  it that s3cmtf_coo_convert() wrote (PATH.mode1.tsv), or the ids of a text. Rows of a tensor or model and of other
-  *  entries with names are matched by name. Entries are validated by s3cmtf_coo_check() and by every fit. */
+  *  it that s3cmtf_coo_convert() wrote (PATH.mode1.tsv); ids of a text must be in a table of names (option "names").
+  *  Rows of a tensor or model and of other entries with names are matched by name. Entries are validated by
+  *  s3cmtf_coo_check() and by every fit. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_open(const char *path, int32_t mode, const s3cmtf_text *text,
     const s3cmtf_cancel *cancel, s3cmtf_coo **coo, s3cmtf_error *error);
 

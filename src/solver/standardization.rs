@@ -387,7 +387,11 @@ impl MatrixStandardization {
         } else {
             0.0
         };
-        let scale = nearest_power_of_two(variance.sqrt());
+        // The rounding errors of a constant matrix are scaled by the magnitude of its values.
+        let scale = match variance > 0.0 {
+            true => nearest_power_of_two(variance.sqrt()),
+            false => unit_of_matrix(matrix),
+        };
         Ok(MatrixStandardization {
             scale,
             offsets,
