@@ -27,12 +27,12 @@ pub struct Model {
     pub(crate) matrices: Vec<ModelMatrix>,
     /// Mean of the training values, added to every prediction; 0 if it was not subtracted.
     pub(crate) mean: f64,
-    /// Factor of squared errors of the original values in the objective. `None` in files of earlier versions.
+    /// Factor of squared errors of the original values in the objective. `None` in a model that was not fitted.
     pub(crate) precision: Option<f64>,
-    /// What the weights of the tensor's entries were divided by, [`ModelMode::weights`] among them. 1 in files of earlier versions.
+    /// What the weights of the tensor's entries were divided by, [`ModelMode::weights`] among them.
     pub(crate) weight_unit: f64,
     pub(crate) range: ValueRange,
-    /// Whether predictions are clipped to the range unless asked otherwise. True in files of earlier versions.
+    /// Whether predictions are clipped to the range unless asked otherwise.
     pub(crate) clips: bool,
     pub(crate) options: Options,
     pub(crate) history: Vec<EpochMetrics>,
@@ -138,7 +138,7 @@ impl Model {
     }
 
     /// Returns whether predictions are clipped to the range of the training values unless asked otherwise: the option `clip` of
-    /// the fit, or by default whether the values have a bounded scale. Models of earlier versions are clipped.
+    /// the fit, or by default whether the values have a bounded scale.
     pub fn clips(&self) -> bool {
         self.clips
     }

@@ -91,9 +91,9 @@ pub struct ModelMatrix {
     pub factor: FactorMatrix,
     /// Offset of each column, added to predictions. Empty if there are none.
     pub offsets: Vec<f32>,
-    /// Factor of squared errors of the original values in the objective, without `weight`. `None` in files of earlier
-    /// versions.
+    /// Factor of squared errors of the original values in the objective, without `weight`. `None` in a
+    /// model that was not fitted.
     pub(crate) precision: Option<f64>,
-    /// What the weights of the entries were divided by. 1 in files of earlier versions.
+    /// What the weights of the entries were divided by.
     pub(crate) weight_unit: f64,
 }

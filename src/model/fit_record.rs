@@ -48,7 +48,7 @@ impl EpochMetrics {
 pub struct FitEvent {
     /// Epoch after which it happened.
     pub epoch: u64,
-    /// Kind of event: `rolled-back`, `rank-lowered` or `warning`; models of earlier versions may have `refit`.
+    /// Kind of event: `rolled-back`, `rank-lowered` or `warning`.
     pub kind: String,
     /// Description for people, on one line.
     pub message: String,
@@ -91,15 +91,13 @@ pub struct FitOutcome {
     pub thread_shares: Vec<(String, f64)>,
 }
 
-/// Events and outcome of a fit. Empty in files of earlier versions.
+/// Events and outcome of a fit.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FitRecord {
     /// Events in the order they happened.
     pub events: Vec<FitEvent>,
     /// Outcome of the fit; `None` in a checkpoint.
     pub outcome: Option<FitOutcome>,
-    /// Options of the version that wrote the model, as `name=value`, that this version does not have.
-    pub removed_options: Vec<String>,
 }
 
 impl FitRecord {
@@ -155,8 +153,8 @@ impl FitRecord {
         text
     }
 
-    /// Parses lines that [`to_text`](Self::to_text) wrote. Unknown names, perhaps of a later version, are ignored. The
-    /// error is the line that cannot be parsed.
+    /// Parses lines that [`to_text`](Self::to_text) wrote. Names of a later version are ignored. The error is the line that
+    /// cannot be parsed.
     pub(super) fn from_text(text: &str) -> Result<FitRecord, String> {
         fn assign<T: FromStr>(slot: &mut T, value: &str) -> Option<()> {
             *slot = value.parse().ok()?;
@@ -224,11 +222,6 @@ mod tests {
         let text = record.to_text() + "later=1\n";
         assert_eq!(FitRecord::from_text(&text).unwrap(), record);
         assert_eq!(record.events[0].message, "the loss exploded: back to 2 = x");
-        // Lines that earlier versions do not write.
-        let earlier = "reason=epochs\nseconds=2e0\n";
-        let outcome = FitRecord::from_text(earlier).unwrap().outcome.unwrap();
-        assert_eq!((outcome.seconds, outcome.init_seconds), (2.0, 0.0));
-        assert!(outcome.thread_shares.is_empty());
         for wrong in [
             "note=x rolled-back y",
             "note=3",

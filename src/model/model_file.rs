@@ -1,7 +1,6 @@
 //! Model files: every parameter of a [`Model`] as a named section.
 //!
-//! Section `meta` has lines `key=value` with sizes, ranks and matrices. Readers accept files of earlier versions, which
-//! lack some sections and keys; each place that allows it says so.
+//! Section `meta` has lines `key=value` with sizes, ranks and matrices.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -45,7 +44,7 @@ pub fn is_model(path: impl AsRef<Path>) -> bool {
 /// Opens a model file, or the model of a checkpoint. With [`OpenMode::Mapped`] factors stay in the mapped file.
 pub fn load(path: impl AsRef<Path>, mode: OpenMode) -> Result<Model> {
     let mut model = read_model(&SectionFile::open(path.as_ref(), mode)?)?;
-    // Checkpoints and files of earlier versions keep the biases of posterior samples only.
+    // Checkpoints keep the biases of posterior samples only.
     model.apply_sample_biases();
     Ok(model)
 }
@@ -190,25 +189,18 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
         core: AlignedVec::try_from_slice(core, CORE_ENTRIES)?,
         modes,
         matrices,
-        // Files written before models had a mean lack it.
-        mean: match meta.find("mean") {
-            Ok(_) => meta.parse("mean")?,
-            Err(_) => 0.0,
-        },
+        mean: meta.parse("mean")?,
         precision: meta.optional("precision")?,
         weight_unit: meta.optional("weight_unit")?.unwrap_or(1.0),
         range: ValueRange {
             min: meta.parse("low")?,
             max: meta.parse("high")?,
         },
-        clips: match meta.find("clips") {
-            Ok(_) => meta.parse("clips")?,
-            Err(_) => true,
-        },
+        clips: meta.parse("clips")?,
         options: Options::from_saved_text(file.text("options")?)
             .map_err(|e| file.invalid(&e.to_string()))?,
         history: history.ok_or_else(|| file.invalid("section history has no epoch number"))?,
-        // Files of earlier versions have no record.
+        // A model that was not fitted has no record.
         record: match file.range("record") {
             Some(_) => FitRecord::from_text(file.text("record")?)
                 .map_err(|line| file.invalid(&format!("the record of the fit has {line:?}")))?,
@@ -217,7 +209,6 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
         orthogonal: meta.parse("orthogonal")?,
         samples: None,
     };
-    model.record.removed_options = Options::removed_options(file.text("options")?);
     model.samples = read_samples(file, &model)?;
     match model.invalid_number() {
         Some(reason) => Err(file.invalid(&reason)),
@@ -354,8 +345,8 @@ impl<'a> Meta<'a> {
         items.map(|item| self.parse_text(key, item)).collect()
     }
 
-    /// Reads a number that not all files have: those written before rows could be folded in have no precisions, and weights
-    /// have a unit only if it is not 1.
+    /// Reads a number that not all files have: a model that was not fitted has no precisions, and weights have a unit only if
+    /// it is not 1.
     fn optional(&self, key: &str) -> Result<Option<f64>> {
         match self.find(key) {
             Ok(text) => self.parse_text(key, text).map(Some),

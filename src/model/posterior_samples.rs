@@ -20,14 +20,14 @@ pub struct PosteriorSample {
     /// For [`PosteriorSamples::conditional_mode`], the means of the conditional distributions of its rows. Predictions
     /// from them have the same expectation and less variance (Rao-Blackwell).
     pub conditional_means: QuantizedRows,
-    /// For each matrix the sampled rows of V; none for a graph. Empty in files of earlier versions.
+    /// For each matrix the sampled rows of V; none for a graph.
     pub(crate) columns: Vec<QuantizedRows>,
-    /// Factor of the squared errors of each matrix in the log-likelihood. Empty in files of earlier versions.
+    /// Factor of the squared errors of each matrix in the log-likelihood.
     pub(crate) weights: Vec<f64>,
     /// For each mode the regression of the bias of a row without tensor entries on its factor row: one coefficient per
     /// rank, the intercept and the residual standard deviation. Empty without matrices.
     pub(crate) cold_bias: Vec<Vec<f32>>,
-    /// For each mode the distribution of rows without any entry, around the mean row. Empty in files of earlier versions.
+    /// For each mode the distribution of rows without any entry, around the mean row.
     pub(crate) unseen_rows: Vec<UnseenRows>,
 }
 

@@ -1,9 +1,8 @@
 //! Posterior samples as sections of a model file.
 //!
 //! Section `samples` has lines `key=value`; the others hold one array each with the values of all samples, one sample
-//! after the other. The line `probit` is there for two-valued data only. Files of earlier versions lack the line `noise_ratio` and the sections `samples.weights`,
-//! `samples.matrix*`, `samples.cold*`, `samples.unseen*` and `samples.noise_*`; checkpoints lack the last.
-//! A fit that was resumed from such a file has samples without these parts, too, and writes only what all samples have.
+//! after the other. The line `probit` is there for two-valued data only, the sections `samples.cold*` with matrices only.
+//! Checkpoints lack `samples.noise_*`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -130,48 +129,41 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
         meta.read_rows(name, count, model.modes[n].rows.len() + 1, row_len)
     };
     let mut columns = Vec::new();
-    let mut weights: &[f64] = &[];
+    // Before the first sample a checkpoint has no sections of matrices and of rows without entries.
+    let (matrices, order) = match count {
+        0 => (&[][..], 0),
+        _ => (&model.matrices[..], model.order()),
+    };
+    for (m, matrix) in matrices.iter().enumerate() {
+        let name = format!("samples.matrix{m}");
+        let (rows, rank) = (matrix.factor.len(), matrix.factor.rank());
+        columns.push(meta.read_rows(&name, count, rows, rank)?.into_iter());
+    }
+    let weights: &[f64] = file.values("samples.weights")?;
+    if weights.len() != count * columns.len() {
+        return Err(meta.invalid("weights"));
+    }
     let mut cold: Vec<&[f32]> = Vec::new();
-    if file.range("samples.weights").is_some() {
-        for (m, matrix) in model.matrices.iter().enumerate() {
-            let name = format!("samples.matrix{m}");
-            if file.range(&format!("{name}.scales")).is_none() {
-                break;
-            }
-            let (rows, rank) = (matrix.factor.len(), matrix.factor.rank());
-            columns.push(meta.read_rows(&name, count, rows, rank)?.into_iter());
+    for n in 0..order {
+        let name = format!("samples.cold{n}");
+        let values: &[f32] = match file.range(&name) {
+            Some(_) => file.values(&name)?,
+            None => &[],
+        };
+        if !values.is_empty() && values.len() != count * (model.shape.ranks()[n] + 2) {
+            return Err(meta.invalid(&name));
         }
-        weights = file.values("samples.weights")?;
-        if weights.len() != count * columns.len() {
-            return Err(meta.invalid("weights"));
-        }
-        for n in 0..model.order() {
-            let name = format!("samples.cold{n}");
-            let values: &[f32] = match file.range(&name) {
-                Some(_) => file.values(&name)?,
-                None => &[],
-            };
-            if !values.is_empty() && values.len() != count * (model.shape.ranks()[n] + 2) {
-                return Err(meta.invalid(&name));
-            }
-            cold.push(values);
-        }
+        cold.push(values);
     }
     let mut unseen: Vec<(usize, &[f32])> = Vec::new();
-    for n in 0..model.order() {
+    for n in 0..order {
         let name = format!("samples.unseen{n}");
-        if file.range(&name).is_none() {
-            break;
-        }
         let size = model.shape.ranks()[n] + usize::from(has_biases);
         let columns: &[f32] = file.values(&name)?;
         if UnseenRows::columns_len(size).checked_mul(count) != Some(columns.len()) {
             return Err(meta.invalid(&name));
         }
         unseen.push((size, columns));
-    }
-    if !unseen.is_empty() && unseen.len() != model.order() {
-        return Err(meta.invalid("unseen"));
     }
     let mut modes = Vec::new();
     let mut biases = Vec::new();
@@ -227,10 +219,7 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
         scale: meta.float_bits("scale")?,
         has_biases,
         conditional_mode,
-        noise_ratio: match meta.values.contains_key("noise_ratio") {
-            true => meta.float_bits("noise_ratio")?,
-            false => 1.0,
-        },
+        noise_ratio: meta.float_bits("noise_ratio")?,
         samples: samples.collect(),
         noise_factors,
         link: meta.link()?,

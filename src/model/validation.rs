@@ -209,11 +209,7 @@ fn invalid_epoch(metrics: &EpochMetrics) -> Option<String> {
 }
 
 fn invalid_record(record: &FitRecord) -> Option<String> {
-    let FitRecord {
-        events,
-        outcome,
-        removed_options: _,
-    } = record;
+    let FitRecord { events, outcome } = record;
     let is_early = |event: &FitEvent| event.epoch <= MAX_EPOCH;
     let is_possible = |outcome: &FitOutcome| {
         let FitOutcome {

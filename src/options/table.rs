@@ -39,9 +39,6 @@ pub(crate) enum OptionRole {
     NotSaved,
     /// A resumed fit may change it, because it does not alter the course of the fit. (Another kernel only rounds differently.)
     Changeable,
-    /// Checkpoints of earlier versions lack it, and its default means what those versions did. Later options that alter the
-    /// course of a fit do not have this role.
-    AddedLater,
 }
 
 impl OptionInfo {
@@ -198,17 +195,17 @@ options! {
         "Orthonormalize the factor columns after fitting (tucker)";
     clip: Option<bool>, OptionKind::Flag, "auto", ALL, [NotSearched], "true",
         "Clip predictions to the training range; auto: on bounded scales";
-    burn_in: u64, OptionKind::Integer(0, 1_000_000), "8", |a| a == Algorithm::Gibbs, [AddedLater], "2",
+    burn_in: u64, OptionKind::Integer(0, 1_000_000), "8", |a| a == Algorithm::Gibbs, [], "2",
         "Gibbs sweeps before the first sample";
     samples: u64, OptionKind::Integer(1, 100_000), "50", |a| a == Algorithm::Gibbs, [Changeable], "2",
         "Number of posterior samples to average over";
-    likelihood: LikelihoodChoice, OptionKind::Choice(LIKELIHOODS), "auto", |a| a == Algorithm::Gibbs, [AddedLater], "probit",
+    likelihood: LikelihoodChoice, OptionKind::Choice(LIKELIHOODS), "auto", |a| a == Algorithm::Gibbs, [], "probit",
         "Gaussian or probit (two values); auto: held-out error";
     tolerance: f64, OptionKind::Real(0.0, 1.0), "0", ALL, [NotSearched], "0.01",
         "Stop at this relative change of the loss; 0: never";
     patience: u64, OptionKind::Integer(0, 1_000_000), "0", ALL, [NotSearched], "3",
         "Stop after N evaluations without improvement; 0: never";
-    valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0", SINGLE_MODEL, [NotSearched, AddedLater], "0.1",
+    valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0", SINGLE_MODEL, [NotSearched], "0.1",
         "Fraction of entries to hold out for validation; 0: none";
     time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0", ALL, [NotSearched, NotSaved, Changeable], "60",
         "Stop after this many seconds in all; 0: never";
@@ -224,11 +221,11 @@ options! {
         "Instruction set: auto, scalar, wide, avx2 or avx512";
     seed: u64, OptionKind::Integer(0, u64::MAX), "0", ALL, [NotSearched], "1",
         "Random seed";
-    subset_size: u64, OptionKind::Integer(1, 1024), "10", |a| a == Algorithm::Sals, [AddedLater], "1",
+    subset_size: u64, OptionKind::Integer(1, 1024), "10", |a| a == Algorithm::Sals, [], "1",
         "Columns that sals updates together";
-    inner_epochs: u64, OptionKind::Integer(1, 1000), "1", |a| a == Algorithm::Sals, [AddedLater], "2",
+    inner_epochs: u64, OptionKind::Integer(1, 1000), "1", |a| a == Algorithm::Sals, [], "2",
         "Updates of each such subset of columns per epoch (sals)";
-    unobserved: Unobserved, OptionKind::Choice(UNOBSERVED), "unknown", ZERO_FILLED_BY_OPTION, [NotSearched, AddedLater], "zeros",
+    unobserved: Unobserved, OptionKind::Choice(UNOBSERVED), "unknown", ZERO_FILLED_BY_OPTION, [NotSearched], "zeros",
         "Cells without an entry: unknown or zeros (cmtf-opt)";
 }
 
@@ -259,27 +256,16 @@ impl Options {
             .unwrap_or(DEFAULT_LAMBDA_BIAS)
     }
 
-    /// Parses text that [`Options::to_text`] wrote, perhaps in another version. Unknown options are ignored, among them
-    /// those that earlier versions had; none counts as given. The removed value `start=sgd` is read as `identity`, which has the same prior means.
+    /// Parses text that [`Options::to_text`] wrote. Options of a later version are ignored; none counts as given.
     pub(crate) fn from_saved_text(text: &str) -> Result<Options> {
-        let current = |line| {
-            if line == "start=sgd" {
-                "start=identity"
-            } else {
-                line
-            }
+        let is_known = |line: &&str| {
+            let name = line.split('=').next().unwrap_or_default();
+            OPTION_TABLE.iter().any(|o| o.name == name)
         };
-        let lines = text.lines().filter(|line| is_known(line));
-        let known: Vec<&str> = lines.map(current).collect();
+        let known: Vec<&str> = text.lines().filter(is_known).collect();
         let mut options = Options::from_text(&known.join("\n"))?;
         options.given.clear();
         Ok(options)
-    }
-
-    /// Returns the lines of saved text that name an option that this version does not have.
-    pub(crate) fn removed_options(text: &str) -> Vec<String> {
-        let removed = text.lines().filter(|line| !is_known(line));
-        removed.map(String::from).collect()
     }
 
     /// Returns whether the number of epochs is the default of the algorithm and was not set.
@@ -315,12 +301,6 @@ impl Options {
         options.apply_text(text)?;
         Ok(options)
     }
-}
-
-/// Returns whether a line `name=value` names an option of this version.
-fn is_known(line: &str) -> bool {
-    let name = line.split('=').next().unwrap_or_default();
-    OPTION_TABLE.iter().any(|o| o.name == name)
 }
 
 #[cfg(test)]
@@ -417,19 +397,6 @@ mod tests {
             let has_many_choices = ["algorithm", "start"].contains(&info.name);
             let limit = if has_many_choices { 125 } else { 65 };
             assert!(info.help.len() <= limit, "{}: {}", info.name, info.help);
-        }
-    }
-
-    #[test]
-    fn saved_options_of_earlier_versions_are_read() {
-        let mut expected = Options::default();
-        (expected.rank, expected.start) = (vec![7], Initialization::Identity);
-        let saved = "rank=7\nmode_steps=1,0.5\nmatrix_weights=auto\nstart=sgd\nstart_modes=1,2\nthin=2\n\
-                     refit=true\nattempts=10\ncheckpoint_seconds=0\n";
-        assert_eq!(Options::from_saved_text(saved).unwrap(), expected);
-        // Only saved text may have them.
-        for line in saved.lines().skip(1) {
-            assert!(Options::from_text(line).is_err(), "{line}");
         }
     }
 }

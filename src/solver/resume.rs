@@ -95,33 +95,16 @@ impl Progress {
             .collect()
     }
 
-    /// Reads the state from a checkpoint. One of another version is accepted if it lacks only options and fields whose
-    /// defaults mean what that version did, and if it contains none that are unknown here.
+    /// Reads the state from a checkpoint, which has exactly the options and fields of this version.
     pub(super) fn from_checkpoint(saved: &Checkpoint, input: &FitInput<'_>) -> Result<Progress> {
-        let missing = |later: &[&str], all: &[&'static str], text: &str| -> Vec<&'static str> {
-            let contains = |name: &str| lines(text).any(|(n, _)| n == name);
-            let all = all.iter().copied();
-            all.filter(|n| !later.contains(n) && !contains(n)).collect()
-        };
-        let options: Vec<&str> = OPTION_TABLE.iter().map(|o| o.name).collect();
         let fields = Progress::new().fields().map(|(name, _)| name);
-        let may_lack = |o: &&OptionInfo| {
-            o.has_role(OptionRole::AddedLater) || o.has_role(OptionRole::Changeable)
-        };
-        let later = OPTION_TABLE.iter().filter(may_lack).map(|o| o.name);
-        let later: Vec<&str> = later.collect();
-        let mut lacks = missing(&later, &options, &saved.options);
-        lacks.extend(missing(&FIELDS_ADDED_LATER, &fields, &saved.state));
-        let unknown_options = lines(&saved.options).filter(|(name, value)| {
-            !options.contains(name) && !is_ignored(&REMOVED_OPTIONS, name, value)
-        });
-        let unknown_fields = lines(&saved.state).filter(|(name, value)| {
-            !fields.contains(name) && !is_ignored(&REMOVED_FIELDS, name, value)
-        });
-        let unknown: Vec<&str> = unknown_options
-            .chain(unknown_fields)
-            .map(|(name, _)| name)
-            .collect();
+        let options: Vec<&str> = OPTION_TABLE.iter().map(|o| o.name).collect();
+        let (mut lacks, mut unknown) = (Vec::new(), Vec::new());
+        for (known, text) in [(&options[..], &saved.options), (&fields[..], &saved.state)] {
+            let found: Vec<&str> = lines(text).map(|(name, _)| name).collect();
+            lacks.extend(known.iter().filter(|name| !found.contains(name)));
+            unknown.extend(found.iter().filter(|name| !known.contains(name)));
+        }
         let incompatible = |how: &str, names: Vec<&str>| {
             let by = match &saved.library {
                 Some(version) => format!("s3cmtf {version}"),
@@ -245,41 +228,6 @@ enum Field<'a> {
     Flag(&'a mut bool),
 }
 
-/// Fields that checkpoints of earlier versions lack and whose defaults suit a fit that is resumed from them.
-const FIELDS_ADDED_LATER: [&str; 5] = [
-    "pass_divergence",
-    "curvature_interval",
-    "noise_ratio",
-    "interval_ratio",
-    "biases_only",
-];
-
-/// Options that checkpoints of earlier versions have and this version does not. A fit is resumed only if each of their
-/// elements has the given value, or `auto`. Those without a value play no part after the start of a fit: the weights of
-/// matrices are part of the data's checksum.
-const REMOVED_OPTIONS: [(&str, Option<&str>); 7] = [
-    ("mode_steps", Some("1")),
-    ("matrix_weights", None),
-    ("start_modes", None),
-    ("thin", Some("1")),
-    ("refit", None),
-    ("attempts", None),
-    ("checkpoint_seconds", None),
-];
-
-/// The same for fields of [`Progress`]. Earlier versions could fit once more to all entries after `valid_fraction`; a
-/// checkpoint of such a second fit cannot be resumed.
-const REMOVED_FIELDS: [(&str, Option<&str>); 3] =
-    [("refit", Some("0")), ("before", Some("0")), ("ended", None)];
-
-/// Returns whether a resumed fit can ignore the value of an option or field that is in the list `removed`.
-fn is_ignored(removed: &[(&str, Option<&str>)], name: &str, value: &str) -> bool {
-    removed.iter().any(|(other, required)| {
-        let fits = |element: &str| element == "auto" || required.is_none_or(|r| r == element);
-        *other == name && value.split(',').all(fits)
-    })
-}
-
 /// Returns the options of a resumed fit: those of the checkpoint, except for changeable ones. An option that is given now
 /// must be the same as in the checkpoint, if it has an effect; `auto` was resolved when the fit began.
 pub(super) fn resumed_options(given: &Options, saved: &Options) -> Result<Options> {
@@ -356,37 +304,4 @@ pub(super) fn different_data(input: &FitInput<'_>) -> Error {
 fn checkpoint_error(input: &FitInput<'_>, what: String) -> Error {
     let path = input.resume.as_ref().map(|p| p.display().to_string());
     Error::file(path.unwrap_or_default(), what)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn removed_options_are_ignored_if_the_course_of_the_fit_is_the_same() {
-        for (name, value, expected) in [
-            ("mode_steps", "auto", true),
-            ("mode_steps", "1,1,1", true),
-            ("mode_steps", "1,0.5,1", false),
-            ("matrix_weights", "3,0.25", true),
-            ("start_modes", "1,3", true),
-            ("thin", "1", true),
-            ("thin", "2", false),
-            ("refit", "true", true),
-            ("attempts", "3", true),
-            ("checkpoint_seconds", "60", true),
-            ("shuffle", "1", false),
-        ] {
-            assert_eq!(
-                is_ignored(&REMOVED_OPTIONS, name, value),
-                expected,
-                "{name}={value}"
-            );
-        }
-        assert!(is_ignored(&REMOVED_FIELDS, "refit", "0"));
-        assert!(!is_ignored(&REMOVED_FIELDS, "refit", "5"));
-        for (name, _) in REMOVED_OPTIONS {
-            assert!(Options::default().set(name, "1").is_err(), "{name}");
-        }
-    }
 }

@@ -136,12 +136,6 @@ fn print_model(path: &Path, out: &mut Output) -> Result<()> {
         "  options: {}",
         options.to_text().trim_end().replace('\n', ", ")
     ));
-    if !record.removed_options.is_empty() {
-        out.line(format!(
-            "  options of the version that wrote it, which no longer exist: {}",
-            record.removed_options.join(", ")
-        ));
-    }
     out.object(&json!({
         "file": path.display().to_string(),
         "model": kind,
@@ -160,7 +154,6 @@ fn print_model(path: &Path, out: &mut Output) -> Result<()> {
         "seconds": record.outcome.as_ref().map(|e| e.seconds),
         "events": record.events.iter().map(|n| json!({"epoch": n.epoch, "event": n.kind, "text": n.message})).collect::<Vec<_>>(),
         "options": OPTION_TABLE.iter().map(|o| (o.name.to_string(), json!(options.get(o.name)))).collect::<serde_json::Map<_, _>>(),
-        "removed_options": record.removed_options,
     }));
     Ok(())
 }

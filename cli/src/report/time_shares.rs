@@ -9,7 +9,7 @@ use super::bar_chart::inline_bar;
 use super::html::{escape, format_percent, format_seconds, truncate};
 use crate::time_shares::activity_label;
 
-/// Returns the tables of shares; empty for models of earlier versions, which do not have the times.
+/// Returns the tables of shares; empty if the times are not known.
 pub(super) fn time_shares(outcome: &FitOutcome) -> String {
     let total = outcome.read_seconds + outcome.seconds;
     if outcome.init_seconds <= 0.0 || !total.is_finite() {

@@ -38,7 +38,6 @@ mod hostile_numbers;
 mod matrix_kinds;
 #[cfg(target_os = "linux")]
 mod memory_limit;
-mod old_files;
 mod option_reference;
 mod outputs;
 #[cfg(target_os = "linux")]

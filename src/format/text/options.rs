@@ -159,8 +159,7 @@ impl TextOptions {
             }
             "numeric" => delimited.numeric = words(),
             "missing" => delimited.missing = Some(value.into()),
-            // The second name is that of an earlier version.
-            "skip_bad_lines" | "skip_bad_rows" => delimited.skip_bad_lines = flag()?,
+            "skip_bad_lines" => delimited.skip_bad_lines = flag()?,
             _ => {
                 return Err(Error::argument(format!(
                     "there is no option '{name}' for reading text; options are from, dims, zero_based, no_value, \

@@ -23,7 +23,7 @@ pub(super) fn check(model: &Model, input: &FoldIn<'_>) -> Result<()> {
         ));
     }
     if !is_gibbs && model.precision.is_none() {
-        return Err(earlier_version());
+        return Err(without_precision());
     }
     if !is_gibbs && model.options.penalty == Penalty::L1 {
         return Err(Error::argument(
@@ -85,14 +85,14 @@ pub(super) fn check(model: &Model, input: &FoldIn<'_>) -> Result<()> {
             None => matrix.precision.is_some(),
         };
         if !is_stored {
-            return Err(earlier_version());
+            return Err(without_precision());
         }
     }
     Ok(())
 }
 
-fn earlier_version() -> Error {
+fn without_precision() -> Error {
     Error::argument(
-        "the model was saved by an earlier version, which did not store what folding in needs; fit it again",
+        "the model does not have the precision of its entries, which rows are folded in with; fit it again",
     )
 }

@@ -13,8 +13,6 @@ mod entries;
 mod extended_mode;
 mod input;
 mod solve;
-#[cfg(test)]
-mod tests;
 mod units;
 mod zero_filled;
 

@@ -28,9 +28,6 @@ const LAMBDA_BIAS_FACTORS: (f64, f64) = (0.1, 10.0);
 const CORE_STEP_FACTORS: (f64, f64) = (0.1, 10.0);
 const LAMBDA_M_FACTORS: (f64, f64) = (0.01, 10.0);
 
-/// Earlier positions, in ascending order, of the options that were removed from the table before the last searched one.
-const REMOVED_POSITIONS: [u64; 4] = [8, 15, 18, 24];
-
 /// Samples the options of trials.
 pub(super) struct TrialSampler<'a> {
     space: &'a Space,
@@ -236,15 +233,10 @@ impl<'a> TrialSampler<'a> {
     }
 }
 
-/// Returns the number of the random stream of an option: its position in the table of options before some were removed,
-/// so that a seed gives the same trials as before.
+/// Returns the number of the random stream of an option, which depends on nothing but its name.
 fn stream_number(name: &str) -> u64 {
-    let position = OPTION_TABLE.iter().position(|o| o.name == name);
-    let mut number = position.unwrap_or(0) as u64;
-    for removed in REMOVED_POSITIONS {
-        number += u64::from(number >= removed);
-    }
-    number
+    let bytes: Vec<u64> = name.bytes().map(u64::from).collect();
+    hash_words(&bytes)
 }
 
 /// Returns whether the values of an option are integers.
