@@ -9,6 +9,7 @@
 //! - [`mod@format`]: binary COO files, text import, checks, splits
 //! - [`options`]: the one table of fit options
 //! - [`problem`]: a validated tensor with its coupled matrices
+//! - [`fit_plan`]: what a fit does, decided before it trains
 //! - [`model`]: fitted models in memory and on disk
 //! - [`solver`]: the algorithms that fit a model to a problem
 //! - [`generate`]: synthetic data with a known model
@@ -45,6 +46,7 @@ mod cancellation_tests;
 pub mod discover;
 pub mod error;
 pub mod ffi;
+pub mod fit_plan;
 pub mod format;
 pub mod generate;
 pub mod kernel;

@@ -124,6 +124,7 @@ pub const COMMANDS: &[CommandFiles] = &[
             ("valid", Input),
             ("config", Input),
             ("init", Input),
+            ("plan", Input),
             ("resume", Checkpoint),
             ("output", Model),
             ("checkpoint", Output),

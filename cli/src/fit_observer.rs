@@ -3,6 +3,7 @@
 use s3cmtf::Monitor;
 use s3cmtf::model::EpochMetrics;
 use s3cmtf::solver::{Control, Event, Observer};
+use s3cmtf_cli::batch::choice_json;
 use serde_json::{Value, json};
 
 use crate::epoch_table::{Columns, EpochTable, LineLimit};
@@ -72,10 +73,10 @@ impl Observer for ConsoleObserver<'_> {
                 json!({"epoch": epoch, "eta": json_number(*eta)}),
             ),
             Event::Checkpoint { epoch } => ("checkpoint", String::new(), json!({"epoch": epoch})),
-            Event::Selected { what, text } => (
+            Event::Selected(choice) => (
                 "selected",
-                format!("{what}: {text}"),
-                json!({"what": what, "text": text}),
+                format!("{}: {}", choice.question, choice.answer),
+                choice_json(choice),
             ),
             Event::Warning(text) => {
                 self.warn(text);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::arg::{given, hand_over, object, optional_path, path, text};
+use super::arg::{given, hand_over, object, optional_path, path, text, text_out};
 use super::arrays::Entries;
 use super::cancel::CancelHandle;
 use super::coo::{copy_entries, open_file};
@@ -19,8 +19,9 @@ use super::model::ModelHandle;
 use super::options::{OptionsHandle, parsed};
 use super::problem::{Parts, ProblemHandle};
 use super::progress::{Progress, ProgressCallback, S3CMTF_FIT_ENDED, S3CMTF_FIT_READY};
-use super::run::{Job, Shared, run};
+use super::run::{Job, Shared, make_plan, run};
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE, S3CMTF_SYSTEM};
+use crate::fit_plan::FitPlan;
 use crate::format::{self, OpenMode};
 use crate::options::Options;
 use crate::parallel::{THREAD_NAME, lock_ignoring_poison, with_signals_blocked};
@@ -194,6 +195,54 @@ pub unsafe extern "C" fn s3cmtf_fit_set_resume(
     })
 }
 
+/// Sets the plan that the fit follows: the JSON of s3cmtf_fit_plan() or s3cmtf_model_get_plan(). The fit chooses nothing,
+/// and its model has the same parameters, bit by bit, as that of the fit whose plan it is. Data and options must be those of
+/// the plan; options that have their defaults are taken from it. NULL removes it.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_fit_set_plan(
+    fit: Option<&mut FitHandle>,
+    json: *const c_char,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    change(fit, error, |setup| {
+        setup.job.plan = match json.is_null() {
+            true => None,
+            // SAFETY: a text of the caller, for this call.
+            false => Some(FitPlan::from_json(unsafe { text(json, "json") }?)?),
+        };
+        Ok(())
+    })
+}
+
+/// Writes what the fit would do, and why, as JSON, without fitting anything: every option resolved, the matrices, and for
+/// each choice its evidence (docs/reference/json.md). The first call takes as long as the preparations of the fit; the fit
+/// then follows this plan, as after s3cmtf_fit_set_plan(), and later calls write it at once. S3CMTF_BAD_STATE once the fit has
+/// started. `text`, `capacity` and `needed` as in s3cmtf_options_get().
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_fit_plan(
+    fit: Option<&mut FitHandle>,
+    text: *mut c_char,
+    capacity: u64,
+    needed: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let fit = &given(fit, "fit")?.fit;
+        fit.shared.require(S3CMTF_FIT_READY)?;
+        let job = lock_ignoring_poison(&fit.setup).job.clone();
+        let plan = match job.plan.clone() {
+            Some(plan) => plan,
+            None => make_plan(&job, &fit.shared)?,
+        };
+        let json = plan.to_json();
+        lock_ignoring_poison(&fit.setup).job.plan = Some(plan);
+        // SAFETY: a buffer of the caller, for this call.
+        unsafe { text_out(&json, text, capacity, needed, "text") }
+    })
+}
+
 /// Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with
 /// S3CMTF_CANCELLED; later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL
 /// removes it.
@@ -345,6 +394,7 @@ impl Fit {
                     init: None,
                     checkpoint: None,
                     resume: None,
+                    plan: None,
                     cancel: None,
                 },
                 callback: None,

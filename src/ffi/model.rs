@@ -357,6 +357,24 @@ pub extern "C" fn s3cmtf_model_get_options(
     })
 }
 
+/// Writes the plan of the fit as JSON: what it did, and why (docs/reference/json.md); an empty text for a model that was not
+/// fitted. s3cmtf_fit_set_plan() repeats it. `text`, `capacity` and `needed` as in s3cmtf_options_get().
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_model_get_plan(
+    model: Option<&ModelHandle>,
+    text: *mut c_char,
+    capacity: u64,
+    needed: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let json = of(model)?.plan().map(|plan| plan.to_json());
+        // SAFETY: a buffer of the caller, for this call.
+        unsafe { text_out(&json.unwrap_or_default(), text, capacity, needed, "text") }
+    })
+}
+
 /// Writes the record of the fit as lines NAME=VALUE: note=EPOCH EVENT TEXT for each event (rolled-back, rank-lowered or
 /// warning), then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds,
 /// eval_seconds, seconds, read_seconds and init_seconds, and thread_share=ACTIVITY FRACTION for each activity of the threads

@@ -10,7 +10,7 @@ use super::arg::c_message;
 use super::coo_handle::{MatchedSource, Source};
 use super::guard::caught;
 use super::model::ModelHandle;
-use super::problem::Parts;
+use super::problem::{MatchedParts, Parts};
 use super::progress::{
     Progress, S3CMTF_EVENT_CHECKPOINT, S3CMTF_EVENT_EPOCH, S3CMTF_EVENT_RANK_LOWERED,
     S3CMTF_EVENT_ROLLED_BACK, S3CMTF_EVENT_SELECTED, S3CMTF_EVENT_WARNING, S3CMTF_FIT_ENDED,
@@ -18,11 +18,13 @@ use super::progress::{
 };
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE};
 use crate::error::Error;
+use crate::fit_plan::{Choice, FitPlan};
 use crate::format::RowMatch;
 use crate::model::EpochMetrics;
 use crate::options::Options;
+use crate::problem::Problem;
 use crate::progress::Monitor;
-use crate::solver::{Control, Event, FitInput, Observer, StopReason, fit};
+use crate::solver::{Control, Event, FitInput, Observer, StopReason, fit, plan, train};
 
 /// Everything a fit needs; owns or shares all of it.
 #[derive(Clone)]
@@ -34,6 +36,7 @@ pub(super) struct Job {
     pub init: Option<ModelHandle>,
     pub checkpoint: Option<PathBuf>,
     pub resume: Option<PathBuf>,
+    pub plan: Option<FitPlan>,
     pub cancel: Option<Arc<AtomicBool>>,
 }
 
@@ -165,6 +168,46 @@ pub(super) type Call<'a> = &'a mut dyn FnMut(&Progress) -> bool;
 /// to stop.
 pub(super) fn run<'a>(job: &Job, shared: &'a Shared, call: Option<Call<'a>>) {
     let outcome = caught(|| {
+        job.with_problem(shared, call, |problem, names, input, watch, monitor| {
+            let options = &job.options;
+            let (model, summary) = match &job.plan {
+                Some(plan) => train(problem, plan, options, input, watch, monitor)?,
+                None => fit(problem, options, input, watch, monitor)?,
+            };
+            // A cancelled fit without an epoch has a model, but its status is promised to be S3CMTF_CANCELLED.
+            if summary.reason == StopReason::Cancelled && summary.is_without_epochs() {
+                return Err(Error::Cancelled.into());
+            }
+            shared.lock().progress.set_summary(&summary);
+            Ok(ModelHandle::new(model, names.names()?))
+        })
+    });
+    shared.end(outcome);
+}
+
+/// Makes the plan of a fit that has not begun.
+pub(super) fn make_plan(job: &Job, shared: &Shared) -> Outcome<FitPlan> {
+    let options = &job.options;
+    job.with_problem(shared, None, |problem, _, input, watch, monitor| {
+        Ok(plan(problem, options, input, watch, monitor)?)
+    })
+}
+
+impl Job {
+    /// Builds the problem of a fit and calls `then` with it, the tables of names, the input, and those who watch and cancel.
+    fn with_problem<'a, T>(
+        &self,
+        shared: &'a Shared,
+        call: Option<Call<'a>>,
+        then: impl FnOnce(
+            &Problem<'_>,
+            &MatchedParts<'_>,
+            &FitInput<'_>,
+            &mut Watch<'_>,
+            &dyn Monitor,
+        ) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let job = self;
         let monitor = Cancelled {
             own: &shared.cancel,
             token: job.cancel.as_deref(),
@@ -186,7 +229,11 @@ pub(super) fn run<'a>(job: &Job, shared: &'a Shared, call: Option<Call<'a>>) {
                 }
             }
         }
-        let problem = parts.builder(&job.options).build(&monitor)?;
+        let mut options = job.options.clone();
+        if let Some(plan) = &job.plan {
+            options.seed = plan.options.seed;
+        }
+        let problem = parts.builder(&options).build(&monitor)?;
         let input = FitInput {
             test: test.as_ref().map(MatchedSource::view),
             valid: valid.as_ref().map(MatchedSource::view),
@@ -195,15 +242,8 @@ pub(super) fn run<'a>(job: &Job, shared: &'a Shared, call: Option<Call<'a>>) {
             resume: job.resume.clone(),
             ..FitInput::default()
         };
-        let (model, summary) = fit(&problem, &job.options, &input, &mut watch, &monitor)?;
-        // A cancelled fit without an epoch has a model, but its status is promised to be S3CMTF_CANCELLED.
-        if summary.reason == StopReason::Cancelled && summary.is_without_epochs() {
-            return Err(Error::Cancelled.into());
-        }
-        shared.lock().progress.set_summary(&summary);
-        Ok(ModelHandle::new(model, parts.names()?))
-    });
-    shared.end(outcome);
+        then(&problem, &parts, &input, &mut watch, &monitor)
+    }
 }
 
 struct Cancelled<'a> {
@@ -230,10 +270,7 @@ impl Watch<'_> {
             self.event(&Event::Warning(text.clone()));
         }
         for text in &rows.notes {
-            self.event(&Event::Selected {
-                what: "rows".into(),
-                text: text.clone(),
-            });
+            self.event(&Event::Selected(Choice::new("rows", text.clone(), &[])));
         }
     }
 
@@ -278,7 +315,10 @@ impl Observer for Watch<'_> {
                 )
             }
             Event::Warning(text) => (S3CMTF_EVENT_WARNING, text.clone()),
-            Event::Selected { what, text } => (S3CMTF_EVENT_SELECTED, format!("{what}: {text}")),
+            Event::Selected(choice) => (
+                S3CMTF_EVENT_SELECTED,
+                format!("{}: {}", choice.question, choice.answer),
+            ),
             Event::Checkpoint { epoch } => (
                 S3CMTF_EVENT_CHECKPOINT,
                 format!("checkpoint after epoch {epoch}"),

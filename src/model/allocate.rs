@@ -77,6 +77,7 @@ impl Model {
             range: problem.range(),
             clips: options.clip.unwrap_or_else(|| problem.is_bounded()),
             options: options.clone(),
+            plan: None,
             history: Vec::new(),
             record: FitRecord::default(),
             orthogonal: false,

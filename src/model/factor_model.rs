@@ -6,6 +6,7 @@ use super::factors::{ModelMatrix, ModelMode};
 use super::fit_record::{EpochMetrics, FitRecord};
 use super::posterior_samples::PosteriorSamples;
 use crate::error::{Error, Result};
+use crate::fit_plan::FitPlan;
 use crate::format::{CooView, ModelNames, RowMatcher};
 use crate::kernel::CoreShape;
 use crate::options::Options;
@@ -35,6 +36,8 @@ pub struct Model {
     /// Whether predictions are clipped to the range unless asked otherwise.
     pub(crate) clips: bool,
     pub(crate) options: Options,
+    /// The plan of the fit; `None` for a model that was not fitted.
+    pub(crate) plan: Option<FitPlan>,
     pub(crate) history: Vec<EpochMetrics>,
     pub(crate) record: FitRecord,
     pub(crate) orthogonal: bool,
@@ -143,6 +146,11 @@ impl Model {
         self.clips
     }
 
+    /// Returns the plan of the fit; `None` for a model that was not fitted.
+    pub fn plan(&self) -> Option<&FitPlan> {
+        self.plan.as_ref()
+    }
+
     /// Returns the options of the fit.
     pub fn options(&self) -> &Options {
         &self.options
@@ -209,6 +217,7 @@ impl Model {
             weight_unit: self.weight_unit,
             range: self.range,
             options: self.options.clone(),
+            plan: self.plan.clone(),
             history: self.history.clone(),
             record: self.record.clone(),
             orthogonal: self.orthogonal,
@@ -216,6 +225,23 @@ impl Model {
             samples: self.samples.clone(),
             clips: self.clips,
         })
+    }
+
+    /// Returns a CRC-32 of the parameters from which another fit can start.
+    pub(crate) fn checksum(&self) -> u32 {
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(bytemuck::cast_slice(&self.core));
+        for mode in &self.modes {
+            mode.rows
+                .indices()
+                .for_each(|i| crc.update(&i.to_le_bytes()));
+            crc.update(bytemuck::cast_slice(mode.factor.as_slice()));
+            crc.update(bytemuck::cast_slice(&mode.biases));
+        }
+        for matrix in &self.matrices {
+            crc.update(bytemuck::cast_slice(matrix.factor.as_slice()));
+        }
+        crc.finalize()
     }
 
     /// Gives a model of posterior samples the mean and the biases of its last sample, in the form that models without

@@ -14,6 +14,7 @@ use super::fit_record::{EpochMetrics, FitRecord};
 use super::samples_file::{add_samples, read_samples};
 use super::section_file::{SectionFile, SectionWriter, has_magic, values_by_key};
 use crate::error::Result;
+use crate::fit_plan::FitPlan;
 use crate::format::{MAX_DIM, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
 use crate::kernel::{CoreKind, CoreShape, MAX_ORDER};
 use crate::options::Options;
@@ -76,6 +77,9 @@ pub(super) fn model_sections(model: &Model) -> SectionWriter<'_> {
     writer.add_copied("history", &history);
     if !model.record.is_empty() {
         writer.add("record", model.record.to_text().into_bytes());
+    }
+    if let Some(plan) = &model.plan {
+        writer.add("plan", plan.to_json().into_bytes());
     }
     if let Some(samples) = &model.samples {
         add_samples(&mut writer, samples);
@@ -205,6 +209,13 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
             Some(_) => FitRecord::from_text(file.text("record")?)
                 .map_err(|line| file.invalid(&format!("the record of the fit has {line:?}")))?,
             None => FitRecord::default(),
+        },
+        plan: match file.range("plan") {
+            Some(_) => {
+                let plan = FitPlan::from_json(file.text("plan")?);
+                Some(plan.map_err(|e| file.invalid(&e.to_string()))?)
+            }
+            None => None,
         },
         orthogonal: meta.parse("orthogonal")?,
         samples: None,

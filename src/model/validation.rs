@@ -30,6 +30,7 @@ impl Model {
             range: ValueRange { min, max },
             clips: _,
             options: _,
+            plan: _,
             history,
             record,
             orthogonal: _,

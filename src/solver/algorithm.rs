@@ -13,6 +13,7 @@ use super::reparametrization;
 use super::rowwise::NoiseModel;
 use super::standardization::Standardization;
 use crate::error::Result;
+use crate::fit_plan::NoisePlan;
 use crate::model::Model;
 use crate::options::{ModelKind, Options};
 use crate::parallel::ThreadPool;
@@ -145,9 +146,16 @@ pub(super) trait Algorithm {
         request: EpochRequest,
     ) -> Result<f64>;
 
-    /// Returns what the last epoch selected by the data, once.
-    fn take_selections(&mut self) -> Vec<Selection> {
-        Vec::new()
+    /// Completes the start of a new fit before its first epoch. What it has to choose, `planned` says; without a plan it
+    /// chooses by held-out entries. Returns the noise, if the algorithm models it, and what was chosen.
+    fn prepare(
+        &mut self,
+        model: &mut Model,
+        context: &FitContext<'_>,
+        planned: Option<&NoisePlan>,
+    ) -> Result<(Option<NoisePlan>, Vec<Selection>)> {
+        let _ = (model, context, planned);
+        Ok((None, Vec::new()))
     }
 
     /// Returns the state to keep in a checkpoint.

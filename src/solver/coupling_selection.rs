@@ -9,10 +9,9 @@ use super::driver::{Fit, FitMonitor, FitState, Phase, thread_pool};
 use super::holdout_split::HoldoutSplit;
 use super::hyperparameters::resolve_options;
 use super::input::FitInput;
-use super::observer::{Observer, Selection};
+use super::observer::Selection;
 use super::row_sample::{RowSample, RowSampling, largest_mode};
 use crate::error::{Error, Result};
-use crate::model::FitRecord;
 use crate::options::{Algorithm, Options};
 use crate::problem::{MatrixKind, Problem};
 
@@ -39,8 +38,8 @@ pub(super) struct Couplings {
     pub lambda_m: Vec<f64>,
     /// One for each matrix.
     pub kinds: Vec<MatrixKind>,
-    /// For each matrix that was selected or not, its number, what was selected and by what evidence.
-    choices: Vec<(usize, String)>,
+    /// The number of each matrix that was compared, and what was chosen.
+    choices: Vec<(usize, Selection)>,
 }
 
 impl Couplings {
@@ -49,22 +48,9 @@ impl Couplings {
         self.choices.iter().map(|(m, _)| *m)
     }
 
-    /// Records what was selected.
-    pub(super) fn report(
-        &self,
-        problem: &Problem<'_>,
-        record: &mut FitRecord,
-        observer: &mut dyn Observer,
-    ) {
-        for (m, text) in &self.choices {
-            let matrix = &problem.matrices()[*m];
-            let noun = match matrix.kind.is_graph() {
-                true => "graph",
-                false => "matrix",
-            };
-            let what = format!("{noun} {}", matrix.entries.name());
-            Selection::new(&what, text.clone()).report(record, 0, observer);
-        }
+    /// Returns what was chosen.
+    pub(super) fn choices(&self) -> impl Iterator<Item = &Selection> {
+        self.choices.iter().map(|(_, choice)| choice)
     }
 }
 
@@ -115,7 +101,8 @@ pub(super) fn select_couplings(
     if !is_gibbs {
         couplings.lambda_m = vec![1.0; problem.matrices().len()];
     }
-    for (m, evidence) in selected.evidence {
+    for evidence in selected.evidence {
+        let m = evidence.matrix;
         let is_used = selected.used.contains(&m);
         let matrix = &problem.matrices()[m];
         if is_used && matrix.may_be_full {
@@ -130,9 +117,17 @@ pub(super) fn select_couplings(
             (false, _) if is_gibbs => "used, unlisted cells are unknown",
             (false, _) => "not used",
         };
-        couplings
-            .choices
-            .push((m, format!("{choice} ({evidence})")));
+        let noun = match matrix.kind.is_graph() {
+            true => "graph",
+            false => "matrix",
+        };
+        let question = format!("{noun} {}", matrix.entries.name());
+        let choice = Selection::new(
+            &question,
+            format!("{choice} ({})", evidence.text),
+            &evidence.numbers,
+        );
+        couplings.choices.push((m, choice));
     }
     Ok(Some(couplings))
 }
@@ -140,8 +135,16 @@ pub(super) fn select_couplings(
 /// Matrices that a fit should use.
 struct Selected {
     used: Vec<usize>,
-    /// The number of each open matrix, and the held-out errors that decided.
-    evidence: Vec<(usize, String)>,
+    /// For each open matrix.
+    evidence: Vec<Evidence>,
+}
+
+/// The held-out errors that decided about a matrix.
+struct Evidence {
+    /// Its number.
+    matrix: usize,
+    text: String,
+    numbers: [(&'static str, f64); 3],
 }
 
 /// Fits that differ in which matrices they use.
@@ -211,6 +214,18 @@ impl<'a> Comparison<'a> {
             };
             format!("held-out RMSE {error:.4} {which}, {none:.4} without")
         };
+        let numbers = |error: f64| {
+            [
+                ("held-out RMSE with", error),
+                ("held-out RMSE without", none),
+                ("largest ratio at which it is used", self.max_ratio),
+            ]
+        };
+        let evidence_of = |used: &[usize], matrix: usize, error: f64| Evidence {
+            matrix,
+            text: text(used, error),
+            numbers: numbers(error),
+        };
         let limit = self.max_ratio * none;
         if all <= limit || open.len() == 1 {
             return Ok(Selected {
@@ -219,7 +234,7 @@ impl<'a> Comparison<'a> {
                 } else {
                     Vec::new()
                 },
-                evidence: open.iter().map(|&m| (m, text(open, all))).collect(),
+                evidence: open.iter().map(|&m| evidence_of(open, m, all)).collect(),
             });
         }
         let (mut better, mut best) = (Vec::new(), (limit, None));
@@ -232,7 +247,7 @@ impl<'a> Comparison<'a> {
             if error <= best.0 {
                 best = (error, Some(m));
             }
-            evidence.push((m, text(&[m], error)));
+            evidence.push(evidence_of(&[m], m, error));
         }
         let is_joint = better.len() > 1 && self.held_out_error(&better)? <= best.0;
         let used = match is_joint {

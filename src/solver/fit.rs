@@ -1,22 +1,22 @@
-//! The entry point of a fit: checks the input, resolves options and starting values, and runs the driver.
+//! The entry points of a fit: checks the input, lets the planner prepare the fit, and runs the driver.
 
 use super::algorithm_factory::{check_memory, check_support};
-use super::coupling_selection::select_couplings;
 use super::driver::{Clock, Fit, FitMonitor, FitState};
 use super::holdout_split::HoldoutSplit;
-use super::hyperparameters::resolve_options;
 use super::input::{FitInput, FitSummary};
-use super::observer::{Event, Observer, Selection};
-use super::outliers::describe_outlier;
+use super::observer::Observer;
+use super::plan_report::warn_of_unused_options;
+use super::planner::{self, Prepared};
 use super::resume::{Progress, resumed_options};
 use super::support_check::check_start;
 use super::unprepared::unprepared_model;
-use super::value_scale::{check_magnitudes, unit_selections};
+use super::value_scale::check_magnitudes;
 use crate::error::{Error, Result};
+use crate::fit_plan::FitPlan;
 use crate::format::check_target;
-use crate::model::{FitRecord, Model, load_checkpoint};
+use crate::model::{Checkpoint, Model, load_checkpoint};
 use crate::options::{Algorithm, Options};
-use crate::problem::{MatrixKind, Problem};
+use crate::problem::Problem;
 use crate::progress::Monitor;
 use crate::trace::{self, SpanKind};
 
@@ -43,107 +43,134 @@ pub fn fit(
     // The time of the preparations counts.
     let clock = Clock::start();
     check(problem, options, input)?;
-    let state = FitState {
-        checkpoint: input.resume.as_deref().map(load_checkpoint).transpose()?,
-        ..FitState::default()
+    let Some(path) = &input.resume else {
+        let monitor = FitMonitor::new(monitor, clock, options.time_limit);
+        let prepared = {
+            let _span = trace::span(SpanKind::Initialization);
+            planner::make_plan(problem, options, input, observer, &monitor)
+        };
+        return train_or_stop(problem, prepared, options, input, observer, &monitor);
     };
-    let options = match &state.checkpoint {
-        Some((saved_model, saved)) => {
-            Progress::from_checkpoint(saved, input)?;
-            let options = resumed_options(options, saved_model.options())?;
-            // Those of the checkpoint were not checked before.
-            check(problem, &options, input)?;
-            options
-        }
-        None => options.clone(),
-    };
+    let (saved_model, saved) = load_checkpoint(path)?;
+    Progress::from_checkpoint(&saved, input)?;
+    let options = resumed_options(options, saved_model.options())?;
+    // Those of the checkpoint were not checked before.
+    check(problem, &options, input)?;
     let monitor = FitMonitor::new(monitor, clock, options.time_limit);
-    match fit_with_monitor(problem, &options, input, state, observer, &monitor) {
-        Err(Error::Cancelled) => unprepared_model(problem, &options, input, observer, &monitor),
+    let saved = (saved_model, saved);
+    let prepared = {
+        let _span = trace::span(SpanKind::Initialization);
+        resume(problem, &options, input, saved, observer, &monitor)
+    };
+    train_or_stop(problem, prepared, &options, input, observer, &monitor)
+}
+
+/// Makes the plan of a fit without training. `problem`, `options` and `input` are those of [`fit`]; it takes as long as the
+/// preparations of the fit, and `observer` sees the same events.
+pub fn plan(
+    problem: &Problem<'_>,
+    options: &Options,
+    input: &FitInput<'_>,
+    observer: &mut dyn Observer,
+    monitor: &dyn Monitor,
+) -> Result<FitPlan> {
+    let clock = Clock::start();
+    refuse_resumed(input)?;
+    check(problem, options, input)?;
+    let monitor = FitMonitor::new(monitor, clock, options.time_limit);
+    let mut prepared = planner::make_plan(problem, options, input, observer, &monitor)?;
+    let plan = prepared.fit.model.plan.take();
+    plan.ok_or_else(|| Error::argument("the fit has no plan"))
+}
+
+/// Fits a model as a plan says. It has the same parameters, bit by bit, as that of the fit whose plan it is, where that is
+/// reproducible (not with `opt` and `naive` on several threads).
+///
+/// `options` give the threads and the other options of the machine; others must be those of the plan or the defaults.
+/// Sampled zeros are those of the problem, which has to be built with the seed of the plan.
+pub fn train(
+    problem: &Problem<'_>,
+    plan: &FitPlan,
+    options: &Options,
+    input: &FitInput<'_>,
+    observer: &mut dyn Observer,
+    monitor: &dyn Monitor,
+) -> Result<(Model, FitSummary)> {
+    let clock = Clock::start();
+    refuse_resumed(input)?;
+    let planned = planner::planned_options(plan, options)?;
+    check(problem, &planned, input)?;
+    let monitor = FitMonitor::new(monitor, clock, planned.time_limit);
+    let prepared = {
+        let _span = trace::span(SpanKind::Initialization);
+        planner::follow_plan(problem, plan, options, input, observer, &monitor)
+    };
+    train_or_stop(problem, prepared, &planned, input, observer, &monitor)
+}
+
+fn refuse_resumed(input: &FitInput<'_>) -> Result<()> {
+    match input.resume {
+        Some(_) => Err(Error::argument(
+            "a resumed fit has its plan in the checkpoint; leave out one of both",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Runs the epochs of a prepared fit. Preparations that were cut short give a model of what there is.
+fn train_or_stop<'p>(
+    problem: &Problem<'p>,
+    prepared: Result<Prepared<'_, 'p>>,
+    options: &Options,
+    input: &FitInput<'_>,
+    observer: &mut dyn Observer,
+    monitor: &FitMonitor<'_>,
+) -> Result<(Model, FitSummary)> {
+    let trained = prepared.and_then(|prepared| {
+        let Prepared { mut fit, changed } = prepared;
+        let reason = fit.run(observer)?;
+        fit.save_last_checkpoint(observer)?;
+        fit.finish(changed.as_ref().unwrap_or(problem), reason, observer)
+    });
+    match trained {
+        Err(Error::Cancelled) => unprepared_model(problem, options, input, observer, monitor),
         result => result,
     }
 }
 
-fn fit_with_monitor(
-    problem: &Problem<'_>,
+/// Prepares a fit from its checkpoint.
+fn resume<'a, 'p>(
+    problem: &Problem<'p>,
     options: &Options,
-    input: &FitInput<'_>,
-    mut state: FitState,
+    input: &'a FitInput<'a>,
+    (saved_model, saved): (Model, Checkpoint),
     observer: &mut dyn Observer,
-    monitor: &FitMonitor<'_>,
-) -> Result<(Model, FitSummary)> {
-    let initialization = trace::span(SpanKind::Initialization);
-    let mut options = options.clone();
-    warn_of_unused_options(&options, &mut state.record, observer);
-    let (mut kinds, mut selected_matrices) = (problem.matrix_kinds(), Vec::new());
-    match &state.checkpoint {
-        Some((saved, _)) => {
-            let saved = problem.matrices().iter().zip(&saved.matrices);
-            for (kind, (matrix, saved)) in kinds.iter_mut().zip(saved) {
-                if matrix.may_be_full {
-                    *kind = saved.kind;
-                }
-            }
-        }
-        None => {
-            report_data(problem, &options, &mut state.record, observer);
-            if options.is_zero_filled() {
-                report_zero_filled(problem, &mut state.record, observer);
-            }
-            if let Some(selected) = select_couplings(problem, &options, input, monitor)? {
-                selected.report(problem, &mut state.record, observer);
-                selected_matrices = selected.numbers().collect();
-                (options.lambda_m, kinds) = (selected.lambda_m, selected.kinds);
-            }
+    monitor: &'a FitMonitor<'a>,
+) -> Result<Prepared<'a, 'p>> {
+    let mut kinds = problem.matrix_kinds();
+    let matrices = problem.matrices().iter().zip(&saved_model.matrices);
+    for (kind, (matrix, saved)) in kinds.iter_mut().zip(matrices) {
+        if matrix.may_be_full {
+            *kind = saved.kind;
         }
     }
-    let weights = problem.matrix_weights(&options);
-    for (m, matrix) in problem.matrices().iter().enumerate() {
-        let is_observed = kinds[m] == MatrixKind::Observed && !options.is_zero_filled();
-        let is_given = is_observed && weights[m] > 0.0 && !selected_matrices.contains(&m);
-        let name = matrix.entries.name();
-        match matrix.refused_full_size {
-            Some(size) if is_observed => {
-                warn_of_large_matrix(name, size, &mut state.record, observer);
-            }
-            _ if matrix.is_constant && is_given && matrix.entries.len() > 1 => {
-                warn_of_constant_matrix(name, &mut state.record, observer);
-            }
-            _ => {}
-        }
+    check_memory(problem, &kinds, options, input.init)?;
+    let changed = problem.with_matrices(&kinds, options, monitor)?;
+    let mut plan = saved_model.plan.clone();
+    let mut state = FitState {
+        checkpoint: Some((saved_model, saved)),
+        holdout: HoldoutSplit::for_validation(options),
+        ..FitState::default()
+    };
+    warn_of_unused_options(options, &mut state.record, observer);
+    let fitted = changed.as_ref().unwrap_or(problem);
+    let mut fit = Fit::new(fitted, options, input, state, observer, monitor)?;
+    // The number of epochs may have changed.
+    if let Some(plan) = &mut plan {
+        plan.options = FitPlan::portable_options(&fit.context.options);
     }
-    check_memory(problem, &kinds, &options, input.init)?;
-    let changed = problem.with_matrices(&kinds, &options, monitor)?;
-    let problem = changed.as_ref().unwrap_or(problem);
-    if state.checkpoint.is_none() {
-        options = resolve(problem, &options, input, &mut state, observer, monitor)?;
-    }
-    state.holdout = HoldoutSplit::for_validation(&options);
-    let mut fit = Fit::new(problem, &options, input, state, observer, monitor)?;
-    drop(initialization);
-    let reason = fit.run(observer)?;
-    fit.save_last_checkpoint(observer)?;
-    fit.finish(problem, reason, observer)
-}
-
-/// Resolves options and starting values of a new fit. Returns the options; the rest goes into `state`.
-fn resolve(
-    problem: &Problem<'_>,
-    options: &Options,
-    input: &FitInput<'_>,
-    state: &mut FitState,
-    observer: &mut dyn Observer,
-    monitor: &FitMonitor<'_>,
-) -> Result<Options> {
-    let mut resolved = resolve_options(problem, options, input.init, monitor)?;
-    for selection in std::mem::take(&mut resolved.selections) {
-        selection.report(&mut state.record, 0, observer);
-    }
-    state.start = resolved.take_start_model(problem, monitor)?;
-    state.standardization = resolved.standardization;
-    // Not before: `tune` may search the options that decide these.
-    resolved.options.make_effective();
-    Ok(resolved.options)
+    fit.model.plan = plan;
+    Ok(Prepared { fit, changed })
 }
 
 /// Returns an error for options and inputs that contradict each other or leave nothing to fit.
@@ -250,79 +277,4 @@ fn check_split(problem: &Problem<'_>, options: &Options) -> Result<()> {
              smaller fraction"
         )
     }))
-}
-
-/// Warns of options that were given although the algorithm does not use them.
-fn warn_of_unused_options(options: &Options, record: &mut FitRecord, observer: &mut dyn Observer) {
-    let unused = options.unused();
-    if !unused.is_empty() {
-        let (algorithm, names) = (options.algorithm.name(), unused.join(", "));
-        let event = Event::Warning(format!("not used by {algorithm}: {names}"));
-        event.record(record, 0);
-        observer.event(&event);
-    }
-}
-
-/// Reports the units of weights and values that are not 1, and warns of a value or a weight beside which all others hardly count.
-fn report_data(
-    problem: &Problem<'_>,
-    options: &Options,
-    record: &mut FitRecord,
-    observer: &mut dyn Observer,
-) {
-    for selection in unit_selections(problem, options) {
-        selection.report(record, 0, observer);
-    }
-    let tensor = [(problem.tensor(), problem.outlier())].into_iter();
-    let matrices = problem.matrices().iter();
-    for (entries, outlier) in tensor.chain(matrices.map(|m| (&m.entries, m.outlier()))) {
-        let outlier = outlier.map(|outlier| describe_outlier(entries.name(), &outlier));
-        let concentration = entries.weights.is_concentrated.then(|| {
-            format!(
-                "{}: few entries have nearly all of the weight, so that the others hardly count; limit the largest weights",
-                entries.name()
-            )
-        });
-        for text in outlier.into_iter().chain(concentration) {
-            let event = Event::Warning(text);
-            event.record(record, 0);
-            observer.event(&event);
-        }
-    }
-}
-
-/// Adds to the record that cells of observed matrices without an entry are taken as 0.
-fn report_zero_filled(problem: &Problem<'_>, record: &mut FitRecord, observer: &mut dyn Observer) {
-    let matrices = problem.matrices().iter();
-    for matrix in matrices.filter(|m| m.kind == MatrixKind::Observed) {
-        let what = format!("matrix {}", matrix.entries.name());
-        let text = "full (cells without an entry are 0)".to_string();
-        Selection::new(&what, text).report(record, 0, observer);
-    }
-}
-
-/// Warns of an observed matrix whose entries all have the same value.
-/// Says why a fit does not try zeros in the unlisted cells of a matrix of equal values.
-fn warn_of_large_matrix(
-    name: &str,
-    size: u64,
-    record: &mut FitRecord,
-    observer: &mut dyn Observer,
-) {
-    let event = Event::Warning(format!(
-        "{name}: all its entries have the same value, and cells that it does not list are taken as unknown: with zeros there \
-         the model would have {size} rows and columns, far more than there are entries; state smaller sizes, or couple it as \
-         full, or sampled with a number of zeros for each entry"
-    ));
-    event.record(record, 0);
-    observer.event(&event);
-}
-
-fn warn_of_constant_matrix(name: &str, record: &mut FitRecord, observer: &mut dyn Observer) {
-    let event = Event::Warning(format!(
-        "{name}: all its entries have the same value, so that it carries no information; if unlisted \
-         cells are 0, couple it as full, or sampled with a number of zeros for each entry"
-    ));
-    event.record(record, 0);
-    observer.event(&event);
 }

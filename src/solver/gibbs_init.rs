@@ -18,6 +18,7 @@ use super::reparametrization::column_norms;
 use super::row_sample::{RowSample, RowSampling, largest_mode, with_all_rows};
 use super::standardization::Standardization;
 use crate::error::{Error, Result};
+use crate::fit_plan::{Choice, StartPlan};
 use crate::model::{EpochMetrics, Model};
 use crate::options::{Algorithm, Initialization, ModelKind, Options, Penalty};
 use crate::problem::Problem;
@@ -66,15 +67,18 @@ pub(super) struct GibbsStart {
     held_out_error: Option<f64>,
     /// Size of its largest component.
     largest_component: f64,
+    /// Number of sweeps of the chain.
+    sweeps: u64,
 }
 
 impl GibbsStart {
-    /// Runs a chain for fits with `options`. `held_out` is the fraction of the entries that those fits hold out for
-    /// validation; the chain does not see them either.
+    /// Runs a chain for fits with `options`, of as many sweeps as planned or until it has burned in. `held_out` is the
+    /// fraction of the entries that those fits hold out for validation; the chain does not see them either.
     pub(super) fn sample(
         problem: &Problem<'_>,
         options: &Options,
         held_out: f64,
+        planned_sweeps: Option<u64>,
         monitor: &FitMonitor<'_>,
     ) -> Result<GibbsStart> {
         let mut o = options.clone();
@@ -88,7 +92,7 @@ impl GibbsStart {
             let sample = RowSample::read(problem, sampling, &thread_pool(&o, monitor))?;
             let part = sample.problem(problem, 1.0, &o, monitor)?;
             let split = HoldoutSplit::new(HOLDOUT_FRACTION, 1.0 - HOLDOUT_FRACTION, o.seed);
-            let mut start = run_chain(&part, &o, Some(split), monitor)?;
+            let mut start = run_chain(&part, &o, Some(split), planned_sweeps, monitor)?;
             start.model = Arc::new(with_all_rows(problem, &start.model)?);
             return Ok(start);
         }
@@ -104,7 +108,7 @@ impl GibbsStart {
         let split =
             (used < 1.0).then(|| HoldoutSplit::new(held_out, used, o.seed).measuring(measured));
         let is_measured = count * measured >= MIN_HOLDOUT_ENTRIES;
-        let mut start = run_chain(problem, &o, split, monitor)?;
+        let mut start = run_chain(problem, &o, split, planned_sweeps, monitor)?;
         start.held_out_error = start.held_out_error.filter(|_| is_measured);
         Ok(start)
     }
@@ -126,12 +130,9 @@ impl GibbsStart {
     }
 
     /// Describes the noise of values of this `variance`, and the evidence for it.
-    pub(super) fn describe_noise(
-        &self,
-        standardization: &Standardization,
-        variance: f64,
-    ) -> String {
-        let percent = 100.0 * self.noise_fraction(standardization, variance);
+    pub(super) fn noise_choice(&self, standardization: &Standardization, variance: f64) -> Choice {
+        let fraction = self.noise_fraction(standardization, variance);
+        let percent = 100.0 * fraction;
         let rmse = (standardization.loo_residual_fraction * variance).sqrt();
         let evidence = match self.held_out_error {
             Some(error) => format!(
@@ -140,7 +141,25 @@ impl GibbsStart {
             ),
             None => "residuals of a Gibbs chain".into(),
         };
-        format!("{percent:.0}% of the variance ({evidence})")
+        let numbers = [
+            ("noise fraction", fraction),
+            ("residual variance of the chain", self.noise_variance),
+            (
+                "held-out RMSE of the chain",
+                self.held_out_error.map_or(f64::NAN, f64::sqrt),
+            ),
+            ("held-out RMSE of biases", rmse),
+        ];
+        let answer = format!("{percent:.0}% of the variance ({evidence})");
+        Choice::new("noise", answer, &numbers)
+    }
+
+    /// Returns the number of sweeps and of components of the chain.
+    pub(super) fn plan(&self) -> StartPlan {
+        StartPlan::Chain {
+            sweeps: self.sweeps,
+            rank: self.model.shape().ranks()[0],
+        }
     }
 
     /// Returns whether components far larger than values of this `deviation` cancel each other, as they do where few entries
@@ -171,6 +190,7 @@ fn run_chain(
     problem: &Problem<'_>,
     options: &Options,
     split: Option<HoldoutSplit>,
+    planned_sweeps: Option<u64>,
     monitor: &FitMonitor<'_>,
 ) -> Result<GibbsStart> {
     let state = FitState {
@@ -179,7 +199,11 @@ fn run_chain(
         purpose: Purpose::StartingValues,
         ..FitState::default()
     };
-    let (input, mut burn_in) = (FitInput::default(), BurnIn::default());
+    let input = FitInput::default();
+    let mut burn_in = BurnIn {
+        planned_sweeps,
+        squared_errors: Vec::new(),
+    };
     let mut fit = Fit::new(problem, options, &input, state, &mut (), monitor)?;
     fit.run(&mut burn_in)?;
     if monitor.is_cancelled_by_caller() {
@@ -202,6 +226,7 @@ fn run_chain(
         },
         held_out_error,
         largest_component: largest_component(&model),
+        sweeps: errors.len() as u64,
         model: Arc::new(model),
     })
 }
@@ -246,9 +271,9 @@ pub(super) fn chain_rank(problem: &Problem<'_>, options: &Options) -> usize {
     }
 }
 
-/// Stops a chain that has burned in.
-#[derive(Default)]
+/// Stops a chain that has burned in, or has run the planned sweeps.
 struct BurnIn {
+    planned_sweeps: Option<u64>,
     /// Mean squared training error after each sweep.
     squared_errors: Vec<f64>,
 }
@@ -258,9 +283,14 @@ impl Observer for BurnIn {
         let error = metrics.train_rmse.powi(2);
         self.squared_errors.push(error);
         let sweeps = self.squared_errors.len();
-        if sweeps >= MIN_SWEEPS
-            && error > BURN_IN_RATIO * self.squared_errors[sweeps - 1 - BURN_IN_WINDOW]
-        {
+        let ends = match self.planned_sweeps {
+            Some(planned) => sweeps as u64 >= planned,
+            None => {
+                sweeps >= MIN_SWEEPS
+                    && error > BURN_IN_RATIO * self.squared_errors[sweeps - 1 - BURN_IN_WINDOW]
+            }
+        };
+        if ends {
             Control::Stop
         } else {
             Control::Continue

@@ -11,6 +11,7 @@ use super::gibbs_init::GibbsStart;
 use super::observer::Selection;
 use super::standardization::Standardization;
 use crate::error::{Error, Result};
+use crate::fit_plan::StartPlan;
 use crate::model::Model;
 use crate::options::{
     Algorithm, Initialization, LikelihoodChoice, ModelKind, Options, PenaltyScaling,
@@ -40,6 +41,17 @@ pub(super) struct ResolvedOptions {
 }
 
 impl ResolvedOptions {
+    /// Returns what the first epoch starts from. `init` is the model that the fit starts from, if one is given.
+    pub(super) fn start_plan(&self, init: Option<&Model>) -> StartPlan {
+        match (init, &self.start) {
+            (Some(init), _) => StartPlan::Model {
+                checksum: init.checksum(),
+            },
+            (None, Some(start)) => start.plan(),
+            (None, None) => StartPlan::Option,
+        }
+    }
+
     /// Returns the model that the fit starts from, once, if it starts from a posterior sample.
     pub(super) fn take_start_model(
         &mut self,
@@ -107,7 +119,7 @@ pub(super) fn resolve_options(
     // Posterior samples have either sign and say little about a non-negative model.
     let start = if (starts_from_samples || needs_noise) && !o.nonneg {
         let held_out = o.valid_fraction;
-        Some(GibbsStart::sample(problem, &o, held_out, monitor)?)
+        Some(GibbsStart::sample(problem, &o, held_out, None, monitor)?)
     } else {
         None
     };
@@ -115,8 +127,7 @@ pub(super) fn resolve_options(
     let mut noise_fraction = standardization.residual_fraction;
     if let Some(start) = &start {
         if options.lambda_reg.is_none() {
-            let text = start.describe_noise(&standardization, deviation.powi(2));
-            selections.push(Selection::new("noise", text));
+            selections.push(start.noise_choice(&standardization, deviation.powi(2)));
         }
         if options.start == Initialization::Auto && start.has_cancelling_components(deviation) {
             o.start = Initialization::Identity;
@@ -267,7 +278,7 @@ fn shape_selections(
     let mut selections = algorithm_factory::selections(options);
     if options.is_zero_filled() && (options.mean || options.biases) {
         let text = "none (cells without an entry are 0)".into();
-        selections.push(Selection::new("mean and biases", text));
+        selections.push(Selection::new("mean and biases", text, &[]));
     }
     if init.is_some() {
         return selections;
@@ -279,7 +290,7 @@ fn shape_selections(
             ModelKind::Cp => "the default without ranks",
             _ => "ranks are given",
         };
-        selections.push(Selection::new("model", format!("{kind} ({why})")));
+        selections.push(Selection::new("model", format!("{kind} ({why})"), &[]));
     }
     if let ([], [rank]) = (&options.rank[..], &resolved.rank[..]) {
         let text = match resolved.model {
@@ -289,7 +300,11 @@ fn shape_selections(
             }
             _ => format!("{rank} (the default of tucker)"),
         };
-        selections.push(Selection::new("rank", text));
+        let evidence = [
+            ("rank", *rank as f64),
+            ("entries per row", entries_per_row(problem)),
+        ];
+        selections.push(Selection::new("rank", text, &evidence));
     }
     selections
 }

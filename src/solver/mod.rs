@@ -46,6 +46,8 @@ mod loss_tests;
 mod memory_check;
 mod observer;
 mod outliers;
+mod plan_report;
+mod planner;
 mod reparametrization;
 mod resume;
 mod row_computation;
@@ -64,7 +66,7 @@ mod value_scale;
 
 pub use algorithm_factory::{flops_per_entry, further_bytes};
 pub use biases::{BiasOptions, fit_biases};
-pub use fit::fit;
+pub use fit::{fit, plan, train};
 pub use fit_sizes::{FitSizes, MatrixSize, ModeSize};
 pub use fold_in::{FoldIn, FoldMatrix, FoldSummary, fold_in};
 pub use initial_sample::MAX_SAMPLE_ENTRIES;

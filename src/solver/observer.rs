@@ -2,6 +2,8 @@
 
 use crate::model::{EpochMetrics, FitRecord};
 
+pub(super) use crate::fit_plan::Choice as Selection;
+
 /// Answer of an [`Observer`] after an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
@@ -29,13 +31,8 @@ pub enum Event {
         /// Epoch after which it was written.
         epoch: u64,
     },
-    /// The fit selected something by the data that the options left open.
-    Selected {
-        /// What was selected, such as the weight of a matrix.
-        what: String,
-        /// What it is, and the evidence for it.
-        text: String,
-    },
+    /// The fit chose something that the options left open.
+    Selected(Selection),
     /// The data or the options are probably not what the user intended.
     Warning(String),
     /// The fit stopped.
@@ -55,8 +52,9 @@ impl Event {
                 let text = format!("the loss exploded: back to epoch {epoch}{rate}");
                 record.add_event(*epoch, "rolled-back", &text);
             }
-            Event::Selected { what, text } => {
-                record.add_event(epoch, "selected", &format!("{what}: {text}"));
+            Event::Selected(choice) => {
+                let text = format!("{}: {}", choice.question, choice.answer);
+                record.add_event(epoch, "selected", &text);
             }
             Event::Warning(text) => record.add_event(epoch, "warning", text),
             Event::Checkpoint { .. } | Event::Stopped(_) => {}
@@ -64,24 +62,10 @@ impl Event {
     }
 }
 
-/// What a fit selected by the data.
-pub(super) struct Selection {
-    pub what: String,
-    pub text: String,
-}
-
 impl Selection {
-    pub(super) fn new(what: &str, text: String) -> Selection {
-        Selection {
-            what: what.into(),
-            text,
-        }
-    }
-
-    /// Records the selection and tells the observer.
-    pub(super) fn report(self, record: &mut FitRecord, epoch: u64, observer: &mut dyn Observer) {
-        let Selection { what, text } = self;
-        let event = Event::Selected { what, text };
+    /// Records the choice and tells the observer.
+    pub(super) fn report(&self, record: &mut FitRecord, epoch: u64, observer: &mut dyn Observer) {
+        let event = Event::Selected(self.clone());
         event.record(record, epoch);
         observer.event(&event);
     }

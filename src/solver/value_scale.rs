@@ -67,6 +67,7 @@ pub(super) fn unit_selections(problem: &Problem<'_>, options: &Options) -> Vec<S
             selections.push(Selection::new(
                 &format!("{what} of {}", entries.name()),
                 text,
+                &[("unit", unit)],
             ));
         }
     };

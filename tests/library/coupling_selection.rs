@@ -62,7 +62,8 @@ struct Selections(Vec<String>);
 
 impl Observer for Selections {
     fn event(&mut self, event: &Event) {
-        if let Event::Selected { what, text } = event {
+        if let Event::Selected(choice) = event {
+            let (what, text) = (&choice.question, &choice.answer);
             self.0.push(format!("{what}: {text}"));
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::common::workspace_root;
 
 /// Layers of the library, lowest first. A layer may import only itself and the layers before it.
-const LAYERS: [&str; 26] = [
+const LAYERS: [&str; 27] = [
     "cache_line",
     "error",
     "memory",
@@ -27,6 +27,7 @@ const LAYERS: [&str; 26] = [
     "format",
     "options",
     "problem",
+    "fit_plan",
     "model",
     "solver",
     "generate",

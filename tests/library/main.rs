@@ -28,6 +28,7 @@ mod large_files;
 mod layers;
 mod number_ranges;
 mod numpy;
+mod plans;
 mod probit;
 mod properties;
 mod ranking_metrics;

@@ -4,12 +4,13 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
+use s3cmtf::fit_plan::Choice;
 use s3cmtf::format::check_derived_target;
 use s3cmtf::model::EpochMetrics;
 use s3cmtf::printable::escape_json;
 use s3cmtf::solver::{Control, Event, Observer};
 use s3cmtf::{Error, Result};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The log of a job: one JSON object per line, as `fit --json` prints them.
 pub(super) struct JobLog {
@@ -73,8 +74,10 @@ impl Observer for JobLog {
                 json!({"event": "rolled-back", "epoch": epoch, "eta": eta})
             }
             Event::Checkpoint { epoch } => json!({"event": "checkpoint", "epoch": epoch}),
-            Event::Selected { what, text } => {
-                json!({"event": "selected", "what": what, "text": text})
+            Event::Selected(choice) => {
+                let mut line = choice_json(choice);
+                line["event"] = json!("selected");
+                line
             }
             Event::Warning(text) => json!({"event": "warning", "text": text}),
             Event::Stopped(reason) => json!({"event": "stopped", "reason": reason.name()}),
@@ -82,4 +85,11 @@ impl Observer for JobLog {
         };
         self.write(&line);
     }
+}
+
+/// Returns the fields of an event about a choice.
+pub fn choice_json(choice: &Choice) -> Value {
+    let evidence = choice.evidence.iter();
+    let evidence: Map<String, Value> = evidence.map(|(name, x)| (name.clone(), json!(x))).collect();
+    json!({"what": choice.question, "text": choice.answer, "evidence": evidence})
 }

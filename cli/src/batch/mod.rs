@@ -57,6 +57,7 @@ mod scheduler;
 mod waiting_jobs;
 
 pub use byte_size::parse_bytes;
+pub use job_log::choice_json;
 pub use job_reader::{JobReader, MAX_LINE_BYTES};
 pub use job_result::{JobResult, JobStatus};
 pub use options::{BatchObserver, BatchOptions, BatchSummary};

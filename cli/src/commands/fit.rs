@@ -4,11 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::{ArgMatches, Args, Command};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command};
+use s3cmtf::fit_plan::FitPlan;
 use s3cmtf::format::OpenMode;
 use s3cmtf::model::{self, Model};
 use s3cmtf::options::{Algorithm, OPTION_TABLE, OptionKind, Options};
-use s3cmtf::solver::{FitInput, FitSummary, StopReason, fit};
+use s3cmtf::solver::{
+    Event, FitInput, FitSummary, Observer, StopReason, fit, plan as plan_fit, train,
+};
 use s3cmtf::trace::{self, SpanKind};
 use s3cmtf::{Error, Monitor, Result, ValueRange};
 use serde_json::json;
@@ -22,7 +25,9 @@ use crate::option_arguments::{
     data_arguments, path_argument, settings_arguments, single_value, table_arguments,
 };
 use crate::outcome::Outcome;
-use crate::output::{Failures, Output, format_count, format_rmse, print_note, warn_renamed};
+use crate::output::{
+    Failures, Output, format_count, format_rmse, print_note, print_warning, warn_renamed,
+};
 use crate::peak_memory::peak_memory_bytes;
 use crate::progress::Progress;
 use crate::trace_file::{TRACE_HELP, TraceFile};
@@ -37,7 +42,9 @@ pub(super) fn command(command: Command) -> Command {
              s3cmtf fit --tensor train.coo --test test.coo -o model.s3m\n  \
              s3cmtf fit --tensor train.coo --matrix 2:genres.coo:full --valid 0.1 --patience 3 -o model.s3m\n  \
              s3cmtf fit --tensor train.coo --algorithm gibbs --rank 8 --checkpoint run.s3m -o model.s3m\n  \
-             s3cmtf fit --tensor train.coo --preset paper --rank 4 --epochs 20 -o model.s3m"
+             s3cmtf fit --tensor train.coo --preset paper --rank 4 --epochs 20 -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --dry-run --json > plan.json\n  \
+             s3cmtf fit --tensor train.coo --plan plan.json -o model.s3m"
         ))
         .arg(path_argument("test", "FILE", "Entries to measure the test error on"))
         .arg(path_argument(
@@ -45,7 +52,13 @@ pub(super) fn command(command: Command) -> Command {
             "FILE|FRACTION",
             "Validation entries or held-out fraction; the best epoch is kept",
         ))
-        .arg(path_argument("output", "MODEL", "Model file to write").short('o').required(true));
+        .arg(path_argument("output", "MODEL", "Model file to write").short('o').required_unless_present("dry-run"))
+        .arg(
+            Arg::new("dry-run")
+                .long("dry-run")
+                .action(ArgAction::SetTrue)
+                .help("Print what the fit would do, and why; fit nothing"),
+        );
     let command = table_arguments(settings_arguments(command), false, single_value)
         .arg(
             path_argument(
@@ -64,22 +77,32 @@ pub(super) fn command(command: Command) -> Command {
             .help_heading(ADVANCED),
         )
         .arg(path_argument("resume", "FILE", RESUME_HELP).help_heading(ADVANCED))
+        .arg(
+            path_argument(
+                "plan",
+                "FILE",
+                "Fit as this plan says, which --dry-run --json printed",
+            )
+            .conflicts_with_all(["dry-run", "preset", "resume"])
+            .help_heading(ADVANCED),
+        )
         .arg(path_argument("trace", "FILE", TRACE_HELP).help_heading(ADVANCED));
     let command = table_arguments(advanced_data_arguments(command), true, single_value);
     TextArguments::augment_args(VerifyArguments::augment_args(command))
 }
 
 /// Collects the options of the fit. Arguments override the `--config` file, which overrides the options of the `--resume`
-/// checkpoint, or else the preset with the ranks and kind of the `--init` model.
-fn fit_options(a: &ArgMatches, init: Option<&Model>) -> Result<Options> {
+/// checkpoint or of the `--plan`, or else the preset with the ranks and kind of the `--init` model.
+fn fit_options(a: &ArgMatches, init: Option<&Model>, plan: Option<&FitPlan>) -> Result<Options> {
     let preset = a
         .get_one::<String>("preset")
         .map_or("default", String::as_str);
-    let mut options = match a.get_one::<PathBuf>("resume") {
-        Some(path) => model::load(path, OpenMode::Mapped)?.options().clone(),
-        None => Options::preset(preset)?,
+    let mut options = match (a.get_one::<PathBuf>("resume"), plan) {
+        (Some(path), _) => model::load(path, OpenMode::Mapped)?.options().clone(),
+        (None, Some(plan)) => plan.options.clone(),
+        (None, None) => Options::preset(preset)?,
     };
-    if let Some(init) = init {
+    if let Some(init) = init.filter(|_| plan.is_none()) {
         options.rank = init.shape().ranks().to_vec();
         options.model = init.options().model;
     }
@@ -119,11 +142,11 @@ fn fit_and_save(
         a.get_one::<PathBuf>(name)
             .filter(|p| name != "valid" || as_fraction(p).is_none())
     };
-    let target = given("output").expect("clap requires it");
+    let plan = given("plan").map(read_plan).transpose()?;
     let init = given("init")
         .map(|p| model::load(p, OpenMode::Mapped))
         .transpose()?;
-    let mut options = fit_options(a, init.as_ref())?;
+    let mut options = fit_options(a, init.as_ref(), plan.as_ref())?;
     if let Some(fraction) = a.get_one::<PathBuf>("valid").and_then(|p| as_fraction(p)) {
         if !(fraction > 0.0 && fraction < 1.0) {
             return Err(Error::Argument(format!(
@@ -151,6 +174,19 @@ fn fit_and_save(
         resume: given("resume").cloned(),
         read_seconds: began.elapsed().as_secs_f64(),
     };
+    if a.get_flag("dry-run") {
+        let made = plan_fit(
+            &problem,
+            &options,
+            &input,
+            &mut Warnings(progress),
+            progress,
+        )?;
+        progress.clear();
+        print_plan(&made, out)?;
+        return Ok(Outcome::Success);
+    }
+    let target = given("output").expect("clap requires it");
     let has_valid = valid.is_some() || options.valid_fraction > 0.0;
     let mut observer = ConsoleObserver::new(progress, out);
     let columns = Columns {
@@ -163,7 +199,10 @@ fn fit_and_save(
         Algorithm::Gibbs => options.burn_in + options.samples,
         _ => options.epochs,
     };
-    let (model, summary) = fit(&problem, &options, &input, &mut observer, progress)?;
+    let (model, summary) = match &plan {
+        Some(plan) => train(&problem, plan, &options, &input, &mut observer, progress)?,
+        None => fit(&problem, &options, &input, &mut observer, progress)?,
+    };
     observer.finish_table();
     progress.clear();
     let mut failures = Failures::default();
@@ -203,6 +242,35 @@ fn fit_and_save(
         return Err(Error::Cancelled);
     }
     Ok(Outcome::Success)
+}
+
+/// Reads the plan in a file.
+fn read_plan(path: &PathBuf) -> Result<FitPlan> {
+    let name = path.display();
+    let text =
+        std::fs::read_to_string(path).map_err(|e| Error::io(format!("cannot read {name}"), e))?;
+    FitPlan::from_json(&text).map_err(|e| Error::file(name.to_string(), e.to_string()))
+}
+
+/// Prints a plan, with `--json` in the form that `--plan` reads.
+fn print_plan(plan: &FitPlan, out: &mut Output) -> Result<()> {
+    for line in plan.to_string().lines() {
+        out.line(line);
+    }
+    let object: serde_json::Value = serde_json::from_str(&plan.to_json()).expect("a plan is JSON");
+    out.object(&object);
+    out.flush()
+}
+
+/// Prints the warnings of a plan and nothing else.
+struct Warnings<'a>(&'a Progress);
+
+impl Observer for Warnings<'_> {
+    fn event(&mut self, event: &Event) {
+        if let Event::Warning(text) = event {
+            self.0.suspend(|| print_warning(text));
+        }
+    }
 }
 
 /// Saves the model with the names of its rows and columns.

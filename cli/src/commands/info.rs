@@ -132,6 +132,14 @@ fn print_model(path: &Path, out: &mut Output) -> Result<()> {
             _ => format!("  after epoch {}: {}", event.epoch, event.message),
         });
     }
+    // Choices are events, and options have their line.
+    let plan = m.plan().map(ToString::to_string).unwrap_or_default();
+    for line in plan
+        .lines()
+        .filter(|l| !l.starts_with("choice:") && !l.starts_with("options:"))
+    {
+        out.line(format!("  {line}"));
+    }
     out.line(format!(
         "  options: {}",
         options.to_text().trim_end().replace('\n', ", ")
@@ -152,6 +160,7 @@ fn print_model(path: &Path, out: &mut Output) -> Result<()> {
         "kernel": record.outcome.as_ref().map(|e| &e.kernel),
         "threads": record.outcome.as_ref().map(|e| e.threads),
         "seconds": record.outcome.as_ref().map(|e| e.seconds),
+        "plan": m.plan().map(|plan| serde_json::from_str::<serde_json::Value>(&plan.to_json()).expect("a plan is JSON")),
         "events": record.events.iter().map(|n| json!({"epoch": n.epoch, "event": n.kind, "text": n.message})).collect::<Vec<_>>(),
         "options": OPTION_TABLE.iter().map(|o| (o.name.to_string(), json!(options.get(o.name)))).collect::<serde_json::Map<_, _>>(),
     }));

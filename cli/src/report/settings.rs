@@ -1,4 +1,4 @@
-//! The section on settings: all options of the fit, and the command that repeats it.
+//! The section on settings: all options of the fit, its plan, and the command that repeats it.
 
 use std::fmt::Write;
 
@@ -46,6 +46,40 @@ impl PageContext<'_> {
                 "; rows have no biases"
             }
         );
+        out + &self.plan()
+    }
+
+    /// Returns the plan of the fit and the evidence of its choices.
+    fn plan(&self) -> String {
+        let Some(plan) = self.model.plan() else {
+            return String::new();
+        };
+        let text = plan.to_string();
+        let lines = text.lines().filter(|line| !line.starts_with("options:"));
+        let lines: Vec<String> = lines.map(escape).collect();
+        let mut out = format!(
+            "<h3>Plan</h3>\n<p>What the fit decided before it trained.</p>\n<pre>{}</pre>\n",
+            lines.join("\n")
+        );
+        let evidence = plan.choices.iter().flat_map(|choice| {
+            let numbers = choice.evidence.iter();
+            numbers.map(|(name, number)| (&choice.question, name, *number))
+        });
+        let rows: Vec<String> = evidence
+            .map(|(question, name, number)| {
+                let (question, name) = (escape(question), escape(name));
+                let number = format_value(number);
+                format!("<tr><td>{question}</td><td>{name}</td><td>{number}</td></tr>\n")
+            })
+            .collect();
+        if !rows.is_empty() {
+            let _ = write!(
+                out,
+                "<div class=\"scroll\"><table><thead><tr><th>Choice</th><th>Evidence</th><th></th></tr></thead>\
+                 <tbody>\n{}</tbody></table></div>\n",
+                rows.concat()
+            );
+        }
         out
     }
 

@@ -29,7 +29,7 @@ impl AlgorithmDefinition for CmtfOpt {
             Unobserved::Unknown => "unknown (the loss is a sum over the observed entries)",
             Unobserved::Zeros => "zeros (the loss is a sum over all cells)",
         };
-        vec![Selection::new("unobserved cells", text.into())]
+        vec![Selection::new("unobserved cells", text.into(), &[])]
     }
 
     fn flops_per_entry(&self, model: &ModelSize, _: &Options) -> f64 {

@@ -5,9 +5,10 @@ use std::time::Instant;
 use super::fit::Fit;
 use super::fit_monitor::Phase;
 use crate::error::{Error, Result};
+use crate::fit_plan::NoisePlan;
 use crate::model::EpochMetrics;
 use crate::solver::algorithm::EpochRequest;
-use crate::solver::observer::{Control, Event, Observer, StopReason};
+use crate::solver::observer::{Control, Event, Observer, Selection, StopReason};
 use crate::trace::{self, SpanKind};
 
 /// Number of times that a fit which diverges is rolled back, each time to half the learning rate, before it fails.
@@ -23,6 +24,21 @@ struct Epoch {
 }
 
 impl Fit<'_> {
+    /// Completes the start of a new fit. Returns the noise, if the algorithm models it, and what was chosen.
+    pub(in crate::solver) fn prepare(
+        &mut self,
+        planned: Option<&NoisePlan>,
+    ) -> Result<(Option<NoisePlan>, Vec<Selection>)> {
+        let prepared = self
+            .algorithm
+            .prepare(&mut self.model, &self.context, planned)?;
+        self.progress.algorithm = self.algorithm.state();
+        if let Some(last_good) = &mut self.last_good {
+            last_good.update(&self.model)?;
+        }
+        Ok(prepared)
+    }
+
     /// Runs epochs until a stopping rule ends the fit. The monitor can cancel it in the middle of an epoch or of its
     /// evaluation; the model is then that of the epoch before, or that of the starting values. `observer` can stop it after an epoch.
     pub(in crate::solver) fn run(&mut self, observer: &mut dyn Observer) -> Result<StopReason> {
@@ -82,9 +98,6 @@ impl Fit<'_> {
             self.progress.epoch = metrics.epoch;
             self.model.history.push(metrics);
             self.progress.algorithm = self.algorithm.state();
-            for selection in self.algorithm.take_selections() {
-                selection.report(&mut self.model.record, metrics.epoch, observer);
-            }
             let control = observer.epoch(&metrics);
             let mut reason = None;
             if epoch.is_evaluated {

@@ -26,12 +26,12 @@ use crate::solver::standardization::Standardization;
 /// A fit whose options are resolved.
 pub(in crate::solver) struct Fit<'a> {
     pub(super) input: &'a FitInput<'a>,
-    pub(super) context: FitContext<'a>,
+    pub(in crate::solver) context: FitContext<'a>,
     pub(super) monitor: &'a FitMonitor<'a>,
     pub(super) algorithm: Box<dyn Algorithm>,
     pub(super) test: Option<Entries>,
     pub(super) validation: Option<Entries>,
-    pub(super) model: Model,
+    pub(in crate::solver) model: Model,
     /// Parameters after the last epoch that was evaluated and had not diverged. `None` if the model has no use after a
     /// cancellation or divergence, which is then an error.
     pub(super) last_good: Option<ParameterSnapshot>,

@@ -1,7 +1,10 @@
 //! `als` and `gibbs` as the driver sees them.
 
+use super::noise_model::NoiseModel;
+use super::noise_selection::PilotChoice;
 use super::solver::RowwiseSolver;
 use crate::error::Result;
+use crate::fit_plan::NoisePlan;
 use crate::model::{Model, PosteriorSamples};
 use crate::options::Options;
 use crate::solver::algorithm::{
@@ -26,8 +29,34 @@ impl Algorithm for RowwiseSolver {
         self.sweep(model, biases, request.number, pool)
     }
 
-    fn take_selections(&mut self) -> Vec<Selection> {
-        std::mem::take(&mut self.selections)
+    /// Runs the pilot chain of `gibbs`.
+    fn prepare(
+        &mut self,
+        model: &mut Model,
+        context: &FitContext<'_>,
+        planned: Option<&NoisePlan>,
+    ) -> Result<(Option<NoisePlan>, Vec<Selection>)> {
+        if !self.is_gibbs() {
+            return Ok((None, Vec::new()));
+        }
+        let chosen = match self.pilot.take() {
+            Some(pilot) => self.run_pilot(&pilot, planned, model, &context.pool)?,
+            None => PilotChoice::default(),
+        };
+        let NoiseModel {
+            variance_ratio,
+            interval_ratio,
+            has_biases_only,
+        } = self.state.noise;
+        let noise = NoisePlan {
+            is_probit: self.problem.probit.is_some(),
+            variance_ratio,
+            interval_ratio,
+            has_biases_only,
+            sweeps: chosen.sweeps,
+            probit_sweeps: chosen.probit_sweeps,
+        };
+        Ok((Some(noise), chosen.choices))
     }
 
     fn state(&self) -> AlgorithmState {

@@ -6,7 +6,7 @@
 
 use super::noise_model::NoiseModel;
 use super::noise_pilot::NoisePilot;
-use super::noise_selection::NoiseChoice;
+use super::noise_selection::{NoiseChoice, PilotChoice};
 use super::prediction_window::PredictionWindow;
 use super::probit::Probit;
 use super::solver::RowwiseSolver;
@@ -36,7 +36,7 @@ impl RowwiseSolver {
         (gaussian, gaussian_errors): (NoiseChoice, TwoValueErrors),
         model: &mut Model,
         pool: &ThreadPool<'_>,
-    ) -> Result<(NoiseModel, Vec<Selection>)> {
+    ) -> Result<PilotChoice> {
         let (state, biases) = (model.snapshot()?, self.state.biases.clone());
         let noise = NoiseModel {
             has_biases_only: gaussian.noise.has_biases_only,
@@ -65,18 +65,37 @@ impl RowwiseSolver {
             format!("RMSE {rmse:.4}, log loss {:.4}", e.log_loss)
         };
         let [of_probit, of_gaussian] = [&errors, &gaussian_errors].map(describe);
-        let selection = |text: String| Selection::new("likelihood", text);
+        let numbers = [
+            (
+                "held-out RMSE of probit",
+                scale * errors.squared_error.sqrt(),
+            ),
+            ("log loss of probit", errors.log_loss),
+            (
+                "held-out RMSE of gaussian",
+                scale * gaussian_errors.squared_error.sqrt(),
+            ),
+            ("log loss of gaussian", gaussian_errors.log_loss),
+        ];
+        let selection = |text: String| Selection::new("likelihood", text, &numbers);
         if is_probit {
             let factors = match noise.has_biases_only {
                 true => " with biases alone",
                 false => "",
             };
             let text = format!("probit{factors} (held-out {of_probit}; gaussian {of_gaussian})");
-            return Ok((noise, vec![selection(text)]));
+            let first = gaussian.last_sweep + 1;
+            return Ok(PilotChoice {
+                noise,
+                sweeps: gaussian.sweeps,
+                probit_sweeps: Some((first, first + SWEEPS - 1)),
+                choices: vec![selection(text)],
+            });
         }
         let text = format!("gaussian (held-out {of_gaussian}; probit {of_probit})");
-        let noise_selection = gaussian.selection();
-        Ok((gaussian.noise, vec![selection(text), noise_selection]))
+        let mut chosen = gaussian.without_probit();
+        chosen.choices.insert(0, selection(text));
+        Ok(chosen)
     }
 
     /// Continues the chain with the probit likelihood after sweep `last_sweep`, and returns its errors on held-out entries.

@@ -23,6 +23,7 @@ use super::stream_ids;
 use super::two_value_errors::TwoValueErrors;
 use super::update::Update;
 use crate::error::Result;
+use crate::fit_plan::NoisePlan;
 use crate::model::Model;
 use crate::parallel::ThreadPool;
 use crate::random::hash_words;
@@ -88,24 +89,27 @@ impl PilotErrors {
 }
 
 impl RowwiseSolver {
-    /// Runs the pilot chain and chooses the noise model. The following sweeps use all entries.
+    /// Runs the pilot chain and chooses the noise model, or takes the planned one. The following sweeps use all entries.
     pub(super) fn run_pilot(
         &mut self,
         pilot: &NoisePilot,
+        planned: Option<&NoisePlan>,
         model: &mut Model,
         pool: &ThreadPool<'_>,
-    ) -> Result<()> {
+    ) -> Result<PilotChoice> {
         let Update::Sample { seed } = self.problem.update else {
-            return Ok(());
+            return Ok(PilotChoice::default());
         };
         let pilot_seed = hash_words(&[seed, stream_ids::NOISE_PILOT]);
         self.problem.update = Update::Sample { seed: pilot_seed };
-        let chosen = self.choose_model(pilot, model, pool);
+        let chosen = match planned {
+            Some(plan) => self.follow(plan, model, pool),
+            None => self.choose_model(pilot, model, pool),
+        };
         self.problem.update = Update::Sample { seed };
         self.state.pilot_variance = None;
-        let (noise, selections) = chosen?;
-        self.state.noise = noise;
-        self.selections = selections;
+        let chosen = chosen?;
+        self.state.noise = chosen.noise;
         self.state.squared_error = None;
         self.problem.uninformed_sweep = 0;
         self.problem.training_count = self.entry_count;
@@ -119,7 +123,40 @@ impl RowwiseSolver {
             samples.link = self.problem.probit.map(link);
             samples.noise_ratio = self.state.noise.variance_ratio / self.state.noise.interval_ratio;
         }
-        Ok(())
+        Ok(chosen)
+    }
+
+    /// Runs the sweeps of a planned pilot chain that leave a trace in its state, and takes the planned noise.
+    fn follow(
+        &mut self,
+        plan: &NoisePlan,
+        model: &mut Model,
+        pool: &ThreadPool<'_>,
+    ) -> Result<PilotChoice> {
+        self.state.pilot_variance = None;
+        for &(first, last) in &plan.sweeps {
+            for number in first..=last {
+                self.pilot_sweep(number, model, pool)?;
+            }
+        }
+        if let Some((first, last)) = plan.probit_sweeps {
+            self.problem.probit = self.probit_candidate;
+            self.state.noise.has_biases_only = plan.has_biases_only;
+            for number in first..=last {
+                self.pilot_sweep(number, model, pool)?;
+            }
+        }
+        self.state.conditional_means = ConditionalMeans::default();
+        Ok(PilotChoice {
+            noise: NoiseModel {
+                variance_ratio: plan.variance_ratio,
+                interval_ratio: plan.interval_ratio,
+                has_biases_only: plan.has_biases_only,
+            },
+            sweeps: plan.sweeps.clone(),
+            probit_sweeps: plan.probit_sweeps,
+            choices: Vec::new(),
+        })
     }
 
     /// Chooses the noise model and, for two-valued tensors, the likelihood.
@@ -128,13 +165,13 @@ impl RowwiseSolver {
         pilot: &NoisePilot,
         model: &mut Model,
         pool: &ThreadPool<'_>,
-    ) -> Result<(NoiseModel, Vec<Selection>)> {
+    ) -> Result<PilotChoice> {
         let gaussian = self.choose_noise_model(pilot, model, pool)?;
         match (self.probit_candidate, gaussian.errors) {
             (Some(probit), Some(errors)) => {
                 self.choose_likelihood(pilot, probit, (gaussian, errors), model, pool)
             }
-            _ => Ok((gaussian.noise, vec![gaussian.selection()])),
+            _ => Ok(gaussian.without_probit()),
         }
     }
 
@@ -157,12 +194,14 @@ impl RowwiseSolver {
         let mut numbers = 1..=first_sweeps;
         let mut min_gain = MIN_GAIN;
         let mut last_sweep = first_sweeps + LAST_SWEEPS;
+        let mut sweeps = vec![(1, first_sweeps)];
         let mut errors = self.run_phases(numbers, &biases, pilot, model, pool)?;
         // Structure may take longer to find.
         let extended_sweeps = EXTENDED_FIRST_SWEEPS.min(most);
         if first_sweeps < extended_sweeps && errors.favor_biases(&biases, min_gain) {
             numbers = last_sweep + 1..=last_sweep + extended_sweeps - first_sweeps;
             last_sweep = numbers.end() + LAST_SWEEPS;
+            sweeps.push((*numbers.start(), *numbers.end()));
             min_gain = EXTENDED_MIN_GAIN;
             errors = self.run_phases(numbers, &biases, pilot, model, pool)?;
         }
@@ -174,11 +213,22 @@ impl RowwiseSolver {
             rmse(errors.sampled),
             rmse(biases.held_out)
         );
+        let numbers = [
+            ("held-out RMSE", rmse(error)),
+            (
+                "held-out RMSE with the noise of the residuals",
+                rmse(errors.sampled),
+            ),
+            ("held-out RMSE of biases", rmse(biases.held_out)),
+            ("held-out entries", pilot.holdout.csr.len() as f64),
+        ];
         let choice = |noise: NoiseModel, errors: Option<TwoValueErrors>| NoiseChoice {
             noise,
             evidence,
+            numbers,
             errors,
             last_sweep,
+            sweeps,
         };
         if errors.favor_sampled_noise(&biases) {
             return Ok(choice(NoiseModel::default(), errors.sampled_two_values));
@@ -287,15 +337,40 @@ impl RowwiseSolver {
 pub(super) struct NoiseChoice {
     pub noise: NoiseModel,
     pub evidence: String,
+    /// The numbers behind it.
+    pub numbers: [(&'static str, f64); 4],
     /// Errors on held-out entries, if the tensor has two values.
     pub errors: Option<TwoValueErrors>,
     /// Number of the last sweep of the pilot chain.
     pub last_sweep: u64,
+    /// First and last number of the sweeps whose state is kept.
+    pub sweeps: Vec<(u64, u64)>,
+}
+
+/// What the pilot chain chose.
+#[derive(Default)]
+pub(super) struct PilotChoice {
+    pub noise: NoiseModel,
+    /// First and last number of the sweeps whose state the chain continues from.
+    pub sweeps: Vec<(u64, u64)>,
+    /// The same of the sweeps with the probit likelihood that follow; `None` with the Gaussian one.
+    pub probit_sweeps: Option<(u64, u64)>,
+    pub choices: Vec<Selection>,
 }
 
 impl NoiseChoice {
-    pub(super) fn selection(&self) -> Selection {
-        Selection::new("noise", self.noise.describe(&self.evidence))
+    /// Returns the choice of the Gaussian likelihood.
+    pub(super) fn without_probit(self) -> PilotChoice {
+        PilotChoice {
+            choices: vec![self.selection()],
+            noise: self.noise,
+            sweeps: self.sweeps,
+            probit_sweeps: None,
+        }
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::new("noise", self.noise.describe(&self.evidence), &self.numbers)
     }
 }
 

@@ -132,7 +132,6 @@ impl RowwiseSolver {
             burn_in: is_gibbs.then_some(options.burn_in),
             entry_count: data.tensor.len(),
             pilot,
-            selections: Vec::new(),
             probit_candidate,
             likelihood: options.likelihood,
         };

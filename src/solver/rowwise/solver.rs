@@ -10,7 +10,6 @@ use crate::model::Model;
 use crate::options::LikelihoodChoice;
 use crate::parallel::ThreadPool;
 use crate::solver::algorithm::EvaluationSet;
-use crate::solver::observer::Selection;
 
 /// `als` or `gibbs` on one problem.
 pub(in crate::solver) struct RowwiseSolver {
@@ -23,10 +22,8 @@ pub(in crate::solver) struct RowwiseSolver {
     pub(super) burn_in: Option<u64>,
     /// Number of tensor entries.
     pub(super) entry_count: usize,
-    /// Held-out entries of the pilot chain, which selects the noise model before the first sweep; `None` afterwards.
+    /// Held-out entries of the pilot chain, which chooses the noise model before the first sweep; `None` afterwards.
     pub(super) pilot: Option<NoisePilot>,
-    /// What the pilot chain selected, until it is reported.
-    pub(super) selections: Vec<Selection>,
     /// The probit likelihood, if the tensor has exactly two values and the options allow it.
     pub(super) probit_candidate: Option<Probit>,
     /// The option of this name.
@@ -70,13 +67,6 @@ impl RowwiseSolver {
     ) -> Result<f64> {
         if !self.is_gibbs() && !biases.is_empty() {
             self.state.biases = biases.to_vec();
-        }
-        if let Some(pilot) = self.pilot.take() {
-            let result = self.run_pilot(&pilot, model, pool);
-            if result.is_err() {
-                self.pilot = Some(pilot);
-            }
-            result?;
         }
         let is_kept = self.burn_in.is_some_and(|burn_in| number > burn_in);
         let sweep = Sweep {

@@ -98,7 +98,8 @@ impl<'a> TrialRunner<'a> {
             };
             // The monitor of the search has its time limit.
             let monitor = FitMonitor::new(monitor, Clock::start(), 0.0);
-            let start = GibbsStart::sample(self.problem, &options, held_out_fraction, &monitor)?;
+            let start =
+                GibbsStart::sample(self.problem, &options, held_out_fraction, None, &monitor)?;
             self.gibbs_starts.push((rank, start));
         }
         Ok(())
@@ -139,7 +140,11 @@ impl<'a> TrialRunner<'a> {
             ..FitState::default()
         };
         let mut observer = StopAfter(job.epoch);
+        let is_new = state.checkpoint.is_none();
         let mut fit = Fit::new(problem, options, &input, state, &mut observer, &monitor)?;
+        if is_new {
+            fit.prepare(None)?;
+        }
         fit.run(&mut observer)?;
         if monitor.is_cancelled_by_caller() {
             return Err(Error::Cancelled);
