@@ -40,34 +40,54 @@
 //! ```
 #![deny(unsafe_code)]
 
-pub(crate) mod cache_line;
-#[cfg(test)]
-mod cancellation_tests;
 pub mod discover;
-pub mod error;
 pub mod ffi;
 pub mod fit_plan;
 pub mod format;
 pub mod generate;
-pub mod kernel;
-pub(crate) mod linalg;
 pub mod memory;
 pub mod model;
 pub(crate) mod nearest_name;
 pub(crate) mod normal_distribution;
 pub mod options;
-pub mod parallel;
 pub mod predict;
-pub mod printable;
 pub mod problem;
-pub mod progress;
-pub(crate) mod random;
-pub mod simd;
 pub mod solver;
-pub(crate) mod sort;
 pub mod trace;
-pub(crate) mod try_alloc;
-pub(crate) mod value_range;
+
+pub(crate) use s3cmtf_kernel::{cache_line, linalg, random, sort, try_alloc, value_range};
+pub use s3cmtf_kernel::{error, printable};
+
+/// Cores, the kernels for single entries, and the probe of the machine's peak. Fits use further kernels of the crate
+/// `s3cmtf_kernel`.
+pub mod kernel {
+    pub(crate) use s3cmtf_kernel::kernel::*;
+    pub use s3cmtf_kernel::kernel::{
+        CoreKind, CoreShape, EntryChunk, MAX_ORDER, Method, TensorKernel, hogwild_rows, peak_flops,
+        reference,
+    };
+}
+
+/// Threads, and parallel work whose result does not depend on the thread count.
+pub mod parallel {
+    pub(crate) use s3cmtf_kernel::parallel::*;
+    pub use s3cmtf_kernel::parallel::{
+        MAX_THREADS, StopFlag, available_threads, cpus_for_concurrent_jobs, restrict_to_cpus,
+        run_ordered, spawn, spawn_scoped, thread_count,
+    };
+}
+
+/// Progress reports and cancellation of long operations.
+pub mod progress {
+    pub(crate) use s3cmtf_kernel::progress::*;
+    pub use s3cmtf_kernel::progress::{Monitor, StopFlag};
+}
+
+/// Instruction sets that kernels are compiled for, and the length of rows.
+pub mod simd {
+    pub(crate) use s3cmtf_kernel::simd::*;
+    pub use s3cmtf_kernel::simd::{LANES, LEVEL_VARIABLE, Level, padded_len};
+}
 
 pub use error::{Error, ErrorKind, Result};
 pub use progress::Monitor;

@@ -17,7 +17,7 @@ mod error {
 }
 
 mod blocked;
-#[path = "../../src/cache_line.rs"]
+#[path = "../../kernel/src/base/cache_line.rs"]
 mod cache_line;
 mod parallel;
 

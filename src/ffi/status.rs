@@ -87,8 +87,9 @@ impl From<Error> for Failure {
             Error::Io { .. } => S3CMTF_SYSTEM,
             Error::File { .. } | Error::Text { .. } | Error::Format { .. } => S3CMTF_BAD_FILE,
             Error::Entry { .. } => S3CMTF_BAD_ENTRY,
-            Error::Argument(_) => S3CMTF_BAD_ARGUMENT,
             Error::Cancelled => S3CMTF_CANCELLED,
+            // [`Error::Argument`]; the compiler requires an arm for further variants.
+            _ => S3CMTF_BAD_ARGUMENT,
         };
         Failure::new(status, error.to_string())
     }

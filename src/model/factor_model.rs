@@ -257,7 +257,7 @@ impl Model {
     }
 
     /// Returns whether every parameter is finite.
-    pub(crate) fn is_finite(&self) -> bool {
+    pub fn is_finite(&self) -> bool {
         let factors = self
             .modes
             .iter()

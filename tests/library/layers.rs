@@ -6,13 +6,33 @@ use std::path::{Path, PathBuf};
 
 use crate::common::workspace_root;
 
-/// Layers of the library, lowest first. A layer may import only itself and the layers before it.
-const LAYERS: [&str; 27] = [
+/// Layers of the crate `s3cmtf_kernel`, lowest first. A layer may import only itself and the layers before it.
+const KERNEL_LAYERS: [&str; 7] = [
+    "base", "parallel", "simd", "linalg", FAMILIES, // What the library imports.
+    "kernel", "lib",
+];
+
+/// The layer of all families of kernels. They import files of each other; no two files import each other.
+const FAMILIES: &str = "families";
+
+/// Files and folders of the families.
+const FAMILY_MODULES: [&str; 10] = [
+    "baselines",
+    "batch",
+    "entries",
+    "flops_probe",
+    "graph_update",
+    "hogwild",
+    "nearest",
+    "per_entry",
+    "rowwise",
+    "shape",
+];
+
+/// Names under which `s3cmtf_kernel` exports the modules of `base`.
+const BASE_MODULES: [&str; 9] = [
     "cache_line",
     "error",
-    "memory",
-    "nearest_name",
-    "normal_distribution",
     "printable",
     "progress",
     "random",
@@ -20,10 +40,14 @@ const LAYERS: [&str; 27] = [
     "trace",
     "try_alloc",
     "value_range",
-    "parallel",
-    "simd",
-    "kernel",
-    "linalg",
+];
+
+/// Layers of the library, lowest first. The modules of `s3cmtf_kernel` that it re-exports are below all of them.
+const LAYERS: [&str; 14] = [
+    "memory",
+    "nearest_name",
+    "normal_distribution",
+    "trace",
     "format",
     "options",
     "problem",
@@ -34,18 +58,26 @@ const LAYERS: [&str; 27] = [
     "predict",
     "discover",
     "ffi",
-    // Unit tests of all layers together.
-    "cancellation_tests",
 ];
 
-/// Folders and files that may contain `allow(unsafe_code)`: vectors, kernels, memory maps, threads and the C boundary.
-const UNSAFE: [&str; 7] = [
-    "ffi/",
-    "format/file_bytes.rs",
-    "kernel/",
+/// Folders and files that may contain `allow(unsafe_code)`: memory maps and the C boundary.
+const UNSAFE: [&str; 2] = ["ffi/", "format/file_bytes.rs"];
+
+/// The same of the kernels: vectors, kernels and threads.
+const UNSAFE_IN_KERNELS: [&str; 14] = [
+    "baselines/",
+    "batch/",
+    "entries/",
+    "flops_probe.rs",
+    "graph_update.rs",
+    "hogwild/",
+    "nearest.rs",
     "parallel/cpu_affinity.rs",
     "parallel/signals.rs",
     "parallel/worker_threads.rs",
+    "per_entry/",
+    "rowwise/",
+    "shape/",
     "simd/",
 ];
 
@@ -81,16 +113,17 @@ pub(super) fn rust_sources(folder: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-#[test]
-fn layers_import_only_lower_layers() {
-    let rank = |layer: &str| LAYERS.iter().position(|l| *l == layer);
+/// Checks that files below `folder` import only their own layer and lower ones. `rank` gives the number of the layer of a module.
+/// Returns the number of imports.
+fn check_layers(folder: &str, rank: impl Fn(&str) -> Option<usize>) -> usize {
     let mut checked_imports = 0;
-    for (name, text) in rust_sources("src") {
+    for (name, text) in rust_sources(folder) {
         let layer = name.split(['/', '.']).next().unwrap();
         if name == "lib.rs" {
             continue;
         }
-        let own = rank(layer).unwrap_or_else(|| panic!("{name}: layer {layer} is not in LAYERS"));
+        let own =
+            rank(layer).unwrap_or_else(|| panic!("{folder}/{name}: layer {layer} is not listed"));
         // Unit tests at the end of a file may import any layer.
         let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
         for (at, _) in code.match_indices("crate::") {
@@ -110,13 +143,27 @@ fn layers_import_only_lower_layers() {
             checked_imports += 1;
             assert!(
                 used_rank <= own,
-                "{name}: layer {layer} imports the higher layer {used}"
+                "{folder}/{name}: layer {layer} imports the higher layer {used}"
             );
         }
     }
+    checked_imports
+}
+
+#[test]
+fn layers_import_only_lower_layers() {
+    let in_kernels = check_layers("kernel/src", |module| {
+        let layer = match module {
+            _ if FAMILY_MODULES.contains(&module) => FAMILIES,
+            _ if BASE_MODULES.contains(&module) => "base",
+            _ => module,
+        };
+        KERNEL_LAYERS.iter().position(|l| *l == layer)
+    });
+    let in_library = check_layers("src", |module| LAYERS.iter().position(|l| *l == module));
     assert!(
-        checked_imports > 50,
-        "found only {checked_imports} imports: the test no longer recognizes them"
+        in_kernels > 50 && in_library > 50,
+        "found only {in_kernels} and {in_library} imports: the test no longer recognizes them"
     );
 }
 
@@ -133,9 +180,14 @@ fn program_uses_only_the_public_rust_interface_of_the_library() {
 
 #[test]
 fn unsafe_code_is_only_in_the_listed_files() {
-    for (name, text) in rust_sources("src") {
-        let allowed = UNSAFE.iter().any(|place| name.starts_with(place));
-        assert!(allowed || !text.contains("allow(unsafe_code)"), "{name}");
+    for (folder, places) in [("src", &UNSAFE[..]), ("kernel/src", &UNSAFE_IN_KERNELS)] {
+        for (name, text) in rust_sources(folder) {
+            let allowed = places.iter().any(|place| name.starts_with(place));
+            assert!(
+                allowed || !text.contains("allow(unsafe_code)"),
+                "{folder}/{name}"
+            );
+        }
     }
     for (name, text) in rust_sources("cli/src") {
         let allowed = UNSAFE_IN_PROGRAM.contains(&name.as_str());
@@ -144,7 +196,12 @@ fn unsafe_code_is_only_in_the_listed_files() {
             "cli/src/{name}"
         );
     }
-    for crate_root in ["src/lib.rs", "cli/src/lib.rs", "cli/src/main.rs"] {
+    for crate_root in [
+        "src/lib.rs",
+        "kernel/src/lib.rs",
+        "cli/src/lib.rs",
+        "cli/src/main.rs",
+    ] {
         let text = fs::read_to_string(workspace_root().join(crate_root)).unwrap();
         assert!(text.contains("#![deny(unsafe_code)]"), "{crate_root}");
     }
@@ -195,7 +252,7 @@ fn an_algorithm_is_named_only_in_its_folder_and_where_it_is_registered() {
 /// A path in a `use` declaration: its segments, with `crate`, `super` and `self` resolved.
 type UsePath = Vec<String>;
 
-/// Returns the module that a file below `src` defines: `a/b.rs` and `a/b/mod.rs` are both `[a, b]`.
+/// Returns the module that a file below a source folder defines: `a/b.rs` and `a/b/mod.rs` are both `[a, b]`.
 fn module_of(file: &str) -> UsePath {
     let stem = file.trim_end_matches(".rs");
     let stem = stem.strip_suffix("/mod").unwrap_or(stem);
@@ -354,9 +411,19 @@ pub(super) fn imports(sources: &[(String, String)], by_any_path: bool) -> Vec<Ve
 
 #[test]
 fn no_two_files_import_each_other() {
-    let sources = rust_sources("src");
+    let in_library = check_imports_have_no_cycle("src");
+    let in_kernels = check_imports_have_no_cycle("kernel/src");
+    assert!(
+        in_library > 500 && in_kernels > 250,
+        "{in_library}, {in_kernels}"
+    );
+}
+
+/// Checks that no imports of files below `folder` form a cycle, and returns their number.
+fn check_imports_have_no_cycle(folder: &str) -> usize {
+    let sources = rust_sources(folder);
     let imports = imports(&sources, false);
-    assert!(imports.iter().map(Vec::len).sum::<usize>() > 500);
+    let count = imports.iter().map(Vec::len).sum();
     // Files that are left after removing those without imports, again and again, are on cycles or import such files.
     let mut remaining: Vec<usize> = (0..sources.len()).collect();
     loop {
@@ -380,4 +447,5 @@ fn no_two_files_import_each_other() {
         })
         .collect();
     assert!(cyclic.is_empty(), "import cycles:\n{}", cyclic.join("\n"));
+    count
 }

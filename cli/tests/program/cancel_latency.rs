@@ -1,7 +1,7 @@
 //! Measures how soon commands with large inputs stop after an interrupt. An interrupted fit prints a warning when it has
 //! stopped, and then saves its model, which takes as long as the disk needs: the time until the warning counts. For other commands
 //! the time until their end counts. Only in the long form (`CONTRIBUTING.md` has its command); the short form counts operations
-//! between two polls (`src/cancellation_tests.rs`). Every command has two threads, and half as many commands run at once as there
+//! between two polls (`tests/cancellation.rs`). Every command has two threads, and half as many commands run at once as there
 //! are CPUs.
 
 use std::fmt::Write;

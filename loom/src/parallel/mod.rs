@@ -1,13 +1,13 @@
-//! The files of `src/parallel` that are checked, and replacements of those they import.
+//! The files of `kernel/src/parallel` that are checked, and replacements of those they import.
 
 #[allow(dead_code)]
-#[path = "../../../src/parallel/barrier.rs"]
+#[path = "../../../kernel/src/parallel/barrier.rs"]
 pub mod barrier;
-#[path = "../../../src/parallel/lock.rs"]
+#[path = "../../../kernel/src/parallel/lock.rs"]
 pub mod lock;
-#[path = "../../../src/parallel/stealing_order.rs"]
+#[path = "../../../kernel/src/parallel/stealing_order.rs"]
 mod stealing_order;
-#[path = "../../../src/parallel/worker_threads.rs"]
+#[path = "../../../kernel/src/parallel/worker_threads.rs"]
 pub mod worker_threads;
 
 pub(crate) use stealing_order::stealing_order;
