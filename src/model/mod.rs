@@ -9,7 +9,6 @@
 //! fit went. `validation` says which numbers a model can have. `model_file`, `samples_file` and `checkpoint` read and write all of this as named sections (`section_file`).
 
 mod allocate;
-mod bias_model;
 mod checkpoint;
 mod factor_matrix;
 mod factor_model;
@@ -20,23 +19,21 @@ mod model_file;
 mod noise_factors;
 mod posterior_samples;
 mod predictor;
-mod probit_link;
 mod quantized_rows;
 mod samples_file;
 mod section_file;
 mod snapshot;
-mod unseen_rows;
 mod validation;
 
-pub use bias_model::BiasModel;
 pub use factor_matrix::FactorMatrix;
 pub use factor_model::{AVERAGE_ROW, Model};
 pub use factors::{ModelMatrix, ModelMode};
 pub use fit_record::{EpochMetrics, FitEvent, FitOutcome, FitRecord};
 pub use model_file::{is_model, load, save};
+pub use posterior_samples::ProbitLink;
 pub use posterior_samples::{PosteriorSample, PosteriorSamples};
+pub use predictor::BiasModel;
 pub use predictor::Predict;
-pub use probit_link::ProbitLink;
 pub use quantized_rows::QuantizedRows;
 
 pub(crate) use allocate::check_ranks;
@@ -44,6 +41,6 @@ pub(crate) use checkpoint::{Checkpoint, load_checkpoint, save_checkpoint};
 pub(crate) use factor_model::check_order;
 pub(crate) use factors::RowPrior;
 pub(crate) use noise_factors::NoiseFactors;
+pub(crate) use posterior_samples::UnseenRows;
 pub(crate) use snapshot::ParameterSnapshot;
-pub(crate) use unseen_rows::UnseenRows;
 pub(crate) use validation::MAX_EPOCH;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::noise_factors::NoiseFactors;
-use super::probit_link::ProbitLink;
 use super::quantized_rows::QuantizedRows;
-use super::unseen_rows::UnseenRows;
+use crate::normal_distribution::tabulated_normal_cdf;
 
 /// One posterior sample, in standardized values.
 #[derive(Clone)]
@@ -131,5 +130,108 @@ impl PosteriorSamples {
                     && s.cold_bias.iter().flatten().all(|x| x.is_finite())
                     && s.unseen_rows.iter().all(UnseenRows::is_finite)
             })
+    }
+}
+
+/// The covariance Lambda^-1 of the rows of a mode in a posterior sample, as a factor F with Lambda^-1 = F F^T. With biases the
+/// last element of a row is its bias.
+#[derive(Clone)]
+pub(crate) struct UnseenRows {
+    size: usize,
+    /// The columns of the upper triangle of F: column k has k + 1 elements.
+    columns: Vec<f32>,
+}
+
+impl UnseenRows {
+    /// Creates the distribution of rows of `size` elements from the columns of F; `None` if there are more or fewer.
+    pub(crate) fn new(size: usize, columns: Vec<f32>) -> Option<UnseenRows> {
+        let expected = UnseenRows::columns_len(size);
+        (columns.len() == expected).then_some(UnseenRows { size, columns })
+    }
+
+    /// Returns the number of elements of all columns together.
+    pub(crate) fn columns_len(size: usize) -> usize {
+        size * (size + 1) / 2
+    }
+
+    /// Returns the columns of F, one after the other.
+    pub(crate) fn as_slice(&self) -> &[f32] {
+        &self.columns
+    }
+
+    pub(super) fn is_finite(&self) -> bool {
+        self.columns.iter().all(|x| x.is_finite())
+    }
+
+    /// Iterates over the columns of F, without the zeros at their ends. With a standard normal z, F z is the deviation of a row
+    /// from the mean row.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &[f32]> {
+        (0..self.size).map(|k| &self.columns[UnseenRows::columns_len(k)..][..k + 1])
+    }
+
+    /// Returns the variance of g . u over rows u. The last element of `gradient` is that of the bias if rows have one.
+    pub(crate) fn variance_along(&self, gradient: &[f64]) -> f64 {
+        let along = |column: &[f32]| -> f64 {
+            let products = column.iter().zip(gradient);
+            products.map(|(&x, g)| f64::from(x) * g).sum()
+        };
+        self.columns().map(|column| along(column).powi(2)).sum()
+    }
+}
+
+/// The probit link. An entry whose sample has the value x has the high value with probability
+/// Phi((x - threshold) / deviation), where Phi is the distribution function of the standard normal distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProbitLink {
+    /// The low value of the data.
+    pub low: f64,
+    /// The high value of the data.
+    pub high: f64,
+    /// The value of a sample at which both are equally likely.
+    pub threshold: f64,
+    /// Standard deviation of the latent noise.
+    pub deviation: f64,
+}
+
+impl ProbitLink {
+    /// Returns the probability of the high value if the value x is normal with this mean and variance: the mean of the
+    /// probabilities.
+    pub fn probability(&self, mean: f64, variance: f64) -> f64 {
+        tabulated_normal_cdf(self.score(mean, variance))
+    }
+
+    /// Returns a score that grows with the probability: its normal quantile.
+    pub(crate) fn score(&self, mean: f64, variance: f64) -> f64 {
+        (mean - self.threshold) / (self.deviation * self.deviation + variance).sqrt()
+    }
+
+    /// Returns the expected value of the data, given the probability of the high value.
+    pub fn expected_value(&self, probability: f64) -> f64 {
+        // Exactly the high value at probability 1.
+        (1.0 - probability) * self.low + probability * self.high
+    }
+
+    /// Returns whether all numbers are finite and the deviation is positive.
+    pub(super) fn is_valid(&self) -> bool {
+        let numbers = [self.low, self.high, self.threshold, self.deviation];
+        numbers.iter().all(|x| x.is_finite()) && self.deviation > 0.0 && self.low < self.high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variance_along_a_gradient_is_that_of_the_covariance() {
+        // F = [[2, 1], [0, 3]], so the covariance is [[5, 3], [3, 9]].
+        let rows = UnseenRows::new(2, vec![2.0, 1.0, 3.0]).unwrap();
+        assert_eq!(rows.variance_along(&[1.0, 0.0]), 5.0);
+        assert_eq!(rows.variance_along(&[0.0, 1.0]), 9.0);
+        assert_eq!(
+            rows.variance_along(&[2.0, -1.0]),
+            4.0 * 5.0 - 4.0 * 3.0 + 9.0
+        );
+        assert!(UnseenRows::new(2, vec![1.0; 4]).is_none());
     }
 }

@@ -9,11 +9,9 @@ use std::sync::Arc;
 
 use super::factor_model::Model;
 use super::noise_factors::NoiseFactors;
-use super::posterior_samples::{PosteriorSample, PosteriorSamples};
-use super::probit_link::ProbitLink;
+use super::posterior_samples::{PosteriorSample, PosteriorSamples, ProbitLink, UnseenRows};
 use super::quantized_rows::QuantizedRows;
 use super::section_file::{SectionFile, SectionWriter, values_by_key};
-use super::unseen_rows::UnseenRows;
 use crate::error::{Error, Result};
 use crate::try_alloc::try_to_vec;
 

@@ -4,14 +4,12 @@
 //! entries). Out: the model and a summary, or a paused fit that can go on later.
 //!
 //! Open `fit.rs` first: it prepares the data, the starting values and the algorithm. `epochs.rs` is the loop over epochs.
-//! `fit_monitor.rs` decides when the fit is cancelled or out of time. `schedule.rs` gives the learning rate and the number
-//! of epochs, `measure.rs` the errors, `divergence.rs` the limits beyond which the fit is rolled back. `baseline.rs` keeps
-//! biases and scales consistent. `checkpoints.rs` and `checkpoint_restore.rs` save and restore a fit; `finalize.rs` selects
+//! `fit_monitor.rs` decides when the fit is cancelled or out of time, `divergence.rs` beyond which limits the fit is rolled
+//! back. `measure.rs` measures the errors, and keeps biases and scales consistent. `checkpoints.rs` and `checkpoint_restore.rs` save and restore a fit; `finalize.rs` selects
 //! and completes the model that is returned.
 //!
-//! The driver never resolves options. Its callers do: `solver::fit`, `gibbs_init` and `tune`.
+//! The driver never resolves options. Its callers do: `solver::planner`, `gibbs_init` and `tune`.
 
-mod baseline;
 mod checkpoint_restore;
 mod checkpoints;
 mod divergence;
@@ -21,7 +19,6 @@ mod fit;
 mod fit_monitor;
 mod fit_state;
 mod measure;
-mod schedule;
 
 pub(super) use fit::Fit;
 pub(super) use fit_monitor::{FitMonitor, Phase};

@@ -1,11 +1,11 @@
 //! A model that has biases only: its errors, and sweeps that sample no factors.
 
 use super::holdout::HoldoutEntries;
+use super::prediction_window::{TwoValueErrors, TwoValueSums};
 use super::probit::Probit;
 use super::problem::RowwiseProblem;
 use super::row_update::RowOutput;
 use super::state::SweepState;
-use super::two_value_errors::{TwoValueErrors, TwoValueSums};
 use crate::error::Result;
 use crate::kernel::ModeCsr;
 use crate::model::Model;

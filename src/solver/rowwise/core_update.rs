@@ -20,7 +20,7 @@
 
 use super::core_layout::{hyper_diagonal_core, permute_core, unpermute_core};
 use super::core_sums::{CoreFactors, CoreSums, EntryCoefficient, FactorRows};
-use super::distributions::sample_gamma;
+use super::normal_wishart::sample_gamma;
 use super::stream_ids;
 use super::update::Update;
 use crate::error::Result;

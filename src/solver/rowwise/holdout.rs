@@ -1,9 +1,8 @@
 //! Squared errors on test or validation entries, of one model or of the mean prediction of posterior samples.
 
-use super::data_term::DataTerm;
+use super::data_term::{DataTerm, map_residuals};
 use super::prediction_window::{PredictionWindow, SampleValues};
 use super::probit::Probit;
-use super::residuals::map_residuals;
 use super::row_tasks::RowTasks;
 use super::value_scaling::ValueScaling;
 use crate::error::Result;

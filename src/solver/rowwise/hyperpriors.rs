@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
+use super::data_term::map_residuals;
 use super::default_priors::{INITIAL_BIAS_VARIANCE, INITIAL_VARIANCE};
-use super::distributions::sample_gamma;
 use super::gaussian_prior::GaussianPrior;
-use super::normal_wishart::NormalWishart;
+use super::normal_wishart::{NormalWishart, sample_gamma};
 use super::problem::{RowwiseMatrix, RowwiseProblem};
-use super::residuals::map_residuals;
 use super::row_tasks::RowTasks;
 use super::state::SweepState;
 use super::stream_ids;

@@ -7,11 +7,10 @@
 use super::noise_model::NoiseModel;
 use super::noise_pilot::NoisePilot;
 use super::noise_selection::{NoiseChoice, PilotChoice};
-use super::prediction_window::PredictionWindow;
+use super::prediction_window::{PredictionWindow, TwoValueErrors};
 use super::probit::Probit;
 use super::solver::RowwiseSolver;
 use super::state::ConditionalMeans;
-use super::two_value_errors::TwoValueErrors;
 use crate::error::Result;
 use crate::model::Model;
 use crate::options::LikelihoodChoice;

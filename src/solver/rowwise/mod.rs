@@ -9,14 +9,14 @@
 //!
 //! - `definition`, `algorithm`, `solver`, `setup`, `posterior_samples`: the interface to the driver.
 //! - `problem`, `state`: the inputs of a sweep, and its state besides the model.
-//! - `row_update`: the conditional distribution of a row; `data_term`, `row_tasks`, `row_solve`, `residuals`, `graph`: its parts.
+//! - `row_update`: the conditional distribution of a row; `data_term`, `row_tasks`, `row_solve`, `graph`: its parts.
 //! - `core_update`, `core_sums`, `core_layout`: the full core.
-//! - `hyperpriors`, `normal_wishart`, `gaussian_prior`, `default_priors`, `distributions`: priors of rows and noise.
+//! - `hyperpriors`, `normal_wishart`, `gaussian_prior`, `default_priors`: priors of rows and noise.
 //! - `initialization`, `spectral`, `component_restart`: where the chain starts.
 //! - `cold_start`, `bias_regression`: rows without tensor entries; `new_rows`: rows that are folded into a fitted model.
 //! - `noise_model`, `noise_selection`: the noise of the tensor, and its choice; `noise_pilot`, `prediction_window`,
 //!   `bias_baseline`: the held-out training entries that it is chosen by.
-//! - `probit`, `latent_values`, `likelihood_selection`, `truncated_normal`, `two_value_errors`: the likelihood of two-valued tensors, and its choice.
+//! - `probit`, `likelihood_selection`, `truncated_normal`: the likelihood of two-valued tensors, and its choice.
 //! - `holdout`, `value_scaling`: errors on test and validation entries.
 
 mod algorithm;
@@ -30,13 +30,11 @@ mod core_update;
 mod data_term;
 mod default_priors;
 mod definition;
-mod distributions;
 mod gaussian_prior;
 mod graph;
 mod holdout;
 mod hyperpriors;
 mod initialization;
-mod latent_values;
 mod likelihood_selection;
 mod new_rows;
 mod noise_factors;
@@ -48,7 +46,6 @@ mod posterior_samples;
 mod prediction_window;
 mod probit;
 mod problem;
-mod residuals;
 mod row_solve;
 mod row_tasks;
 mod row_update;
@@ -59,7 +56,6 @@ mod state;
 mod stream_ids;
 mod sweep;
 mod truncated_normal;
-mod two_value_errors;
 mod update;
 mod value_scaling;
 

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 
 use super::bias_regression::stored_bias;
 use super::core_layout::permute_core;
-use super::data_term::{DataTerm, FullMatrixTerms, matrix_term};
+use super::data_term::{DataTerm, FullMatrixTerms, map_residuals, matrix_term};
 use super::default_priors::hyperprior;
 use super::gaussian_prior::GaussianPrior;
 use super::probit::Probit;
-use super::residuals::map_residuals;
 use super::row_tasks::RowTasks;
 use super::row_update::{RowConditional, RowOutput, Shrinkage, StreamKey, update_rows};
 use super::stream_ids;

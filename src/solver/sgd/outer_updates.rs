@@ -1,8 +1,9 @@
 //! The updates around an epoch of SGD that do not go through the entries: full matrices and the shrinkage of the core.
 
-use super::regularizer::regularizer;
 use crate::error::Result;
+use crate::kernel::Regularizer;
 use crate::model::Model;
+use crate::options::{Options, Penalty};
 use crate::solver::algorithm::FitContext;
 use crate::solver::full_matrix_update;
 
@@ -48,5 +49,13 @@ fn shrink_core(model: &mut Model, context: &FitContext<'_>, eta: f64) {
     let keep = (1.0 / (1.0 + shrinkage)) as f32;
     for (g, prior) in model.core.iter_mut().zip(&model.core_prior_mean) {
         *g = prior + keep * (*g - prior);
+    }
+}
+
+/// Returns the kernels' form of the penalty options.
+pub(super) fn regularizer(options: &Options) -> Regularizer {
+    Regularizer {
+        l1: options.penalty == Penalty::L1,
+        nonneg: options.nonneg,
     }
 }

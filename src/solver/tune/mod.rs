@@ -19,7 +19,6 @@
 mod search;
 mod space;
 mod state;
-mod stop;
 mod trial;
 mod trial_run;
 mod trial_sampler;
@@ -30,7 +29,7 @@ pub use trial::{Trial, TuneObserver, TuneOptions, TuneProgress, TuneResult, save
 use std::time::Instant;
 
 use search::Search;
-use stop::SearchMonitor;
+use search::SearchMonitor;
 
 use super::algorithm_factory::{check_memory, check_support};
 use super::driver::{Clock, FitMonitor};

@@ -1,6 +1,6 @@
 //! `blocked` as an algorithm of the driver.
 
-use super::fit_inputs::FitInputs;
+use super::config::FitInputs;
 use super::merge_interval::MergeInterval;
 use super::plan::BlockingPlan;
 use crate::error::Result;

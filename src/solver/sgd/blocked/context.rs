@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::batch_limit::TensorBatchLimit;
 use super::class_groups::ClassGroup;
-use super::fit_inputs::FitInputs;
+use super::config::{FitInputs, Parameters};
 use super::merge_interval::{ENTRIES_PER_MEASUREMENT, UNITS_PER_BLOCK};
-use super::parameters::Parameters;
 use super::replica_divergence::SampleKernel;
 use super::replicas::BlockReplicas;
 use super::row_merge::DeltaWeights;

@@ -4,9 +4,9 @@
 //! a column of a matrix is the second moment of the rows. That of the core is the second moment of the outer products of
 //! rows, approximated by the product of the second moments of the modes.
 
+use super::config::Parameters;
 use super::curvature_basis::{CURVATURE_SAFETY_FACTOR, CurvatureBasis};
 use super::entry_sample::{SampledEntry, sample_entries};
-use super::parameters::Parameters;
 use super::replica_divergence::SampleKernel;
 use crate::error::Result;
 use crate::kernel::{CoreKind, CoreLayout, CoreShape};

@@ -5,9 +5,9 @@
 //! within an epoch. The safety factor of the curvature leaves room for some growth. As in the step size control of an ODE
 //! solver, the growth in one interval determines the length of the next.
 
+use super::config::FitInputs;
 use super::curvature::Curvature;
 use super::curvature_basis::{CURVATURE_SAFETY_FACTOR, CurvatureBasis};
-use super::fit_inputs::FitInputs;
 use super::merge_interval::UNITS_PER_BLOCK;
 use super::segment_settings::SegmentSettings;
 

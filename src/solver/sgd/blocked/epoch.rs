@@ -1,10 +1,8 @@
 //! One epoch on a model.
 
-use super::epoch_arguments::EpochArguments;
+use super::config::{EpochArguments, FitInputs, Parameters};
 use super::epoch_run::EpochRun;
-use super::fit_inputs::FitInputs;
 use super::merge_interval::MergeInterval;
-use super::parameters::Parameters;
 use crate::error::Result;
 use crate::kernel::CoreLayout;
 use crate::model::Model;

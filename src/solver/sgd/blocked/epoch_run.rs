@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use super::batch_limit::TensorBatchLimit;
 use super::class_update::ClassGroupRunner;
+use super::config::EpochArguments;
 use super::context::{PartialPass, PassContext, ThreadScratch};
 use super::curvature::{Curvature, CurvatureMoments, CurvatureSample, SAMPLE_CHUNKS};
 use super::curvature_interval::{bounded_interval, curvature_growth, next_interval, segment_end};
-use super::epoch_arguments::EpochArguments;
 use super::merge::MergeTasks;
 use super::merge_interval::{MergeInterval, PassStatistics, UNITS_PER_BLOCK, max_passes_per_epoch};
 use super::pass::{entries_between_merges, new_pass};
@@ -22,7 +22,7 @@ use crate::kernel::{BlockScratch, CorePenalty, ExclusiveCells};
 use crate::parallel::{Barrier, WorkerContext};
 use crate::progress::StopFlag;
 use crate::simd::AlignedVec;
-use crate::solver::sgd::regularizer::regularizer;
+use crate::solver::sgd::outer_updates::regularizer;
 use crate::trace::{self, SpanKind};
 use crate::try_alloc::CORE_ENTRIES;
 

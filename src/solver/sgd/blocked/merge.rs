@@ -6,8 +6,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::config::Parameters;
 use super::context::PassContext;
-use super::parameters::Parameters;
 use super::plan::BlockingPlan;
 use super::replicas::Replica;
 use super::row_merge::{DeltaWeights, RowMerge, sum_deltas};

@@ -50,11 +50,11 @@
 //! the interface to the driver.
 
 mod algorithm;
-mod balanced_partition;
 mod batch_limit;
 mod block_update;
 mod class_groups;
 mod class_update;
+mod config;
 mod context;
 mod core_merge;
 mod curvature;
@@ -64,12 +64,9 @@ mod cut_search;
 mod definition;
 mod entry_sample;
 mod epoch;
-mod epoch_arguments;
 mod epoch_run;
-mod fit_inputs;
 mod merge;
 mod merge_interval;
-mod parameters;
 mod pass;
 mod plan;
 mod replica_divergence;

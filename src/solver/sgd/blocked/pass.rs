@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::class_groups::groups_of_pass;
+use super::config::FitInputs;
 use super::context::PartialPass;
 use super::curvature_basis::EntryCounts;
-use super::fit_inputs::FitInputs;
 use super::merge_interval::{ENTRIES_PER_MEASUREMENT, MergeInterval, UNITS_PER_BLOCK};
 use super::plan::MatrixPlacement;
 use super::segment_settings::SegmentSettings;

@@ -1,7 +1,7 @@
 //! The divergence of replicas: how much predictions of a few entries differ between them.
 
+use super::config::Parameters;
 use super::entry_sample::sample_entries;
-use super::parameters::Parameters;
 use crate::error::Result;
 use crate::kernel::{CoreLayout, CoreShape, EntryBlock, MAX_ORDER, Method, TensorKernel};
 use crate::progress::StopFlag;

@@ -1,6 +1,6 @@
 //! Replicas: a block's private copies of the parameters that no block owns.
 
-use super::parameters::Parameters;
+use super::config::Parameters;
 use super::plan::BlockingPlan;
 use crate::error::Result;
 use crate::kernel::ExclusiveRows;

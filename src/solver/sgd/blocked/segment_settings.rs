@@ -2,17 +2,16 @@
 
 use super::batch_limit::{MatrixBatchLimit, matrix_batch_limits};
 use super::class_groups::{core_update_period, max_group_blocks};
+use super::config::{EpochArguments, FitInputs};
 use super::core_merge::CoreMerge;
 use super::curvature::Curvature;
 use super::curvature_basis::{CurvatureBasis, EntryCounts, SteepestDirection};
-use super::epoch_arguments::EpochArguments;
-use super::fit_inputs::FitInputs;
 use super::replica_divergence::DivergenceSample;
 use crate::error::Result;
 use crate::kernel::{CoreKind, CoreLayout, CoreShape, Regularizer};
 use crate::random::hash_words;
 use crate::solver::data::Data;
-use crate::solver::sgd::regularizer::regularizer;
+use crate::solver::sgd::outer_updates::regularizer;
 
 /// The settings of a segment of an epoch.
 pub(super) struct SegmentSettings<'a> {

@@ -14,7 +14,7 @@ use crate::problem::MatrixKind;
 use crate::progress::{StopFlag, steps_per_poll};
 use crate::simd::Level;
 use crate::solver::data::Data;
-use crate::solver::sgd::regularizer::regularizer;
+use crate::solver::sgd::outer_updates::regularizer;
 
 /// The rows of a factor, and the period with which threads exchange replicas of them, if they have any.
 pub(super) struct SharedFactor<'a> {
