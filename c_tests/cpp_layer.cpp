@@ -297,6 +297,16 @@ static void fits(const sample &given, const std::string &folder)
     CHECK(s3::fit(problem, options).set_resume("/no/such/file").get() != nullptr);
     CHECK(status_of([&] { s3::fit(problem, options).set_resume("/no/such/file").run(); }) == S3CMTF_BAD_FILE);
 
+    // Plans.
+    s3::fit planned(problem, options);
+    const std::string plan = planned.plan();
+    const s3::model followed = s3::fit(problem).set_plan(plan).run();
+    CHECK(plan == planned.plan() && followed.plan() == plan && s3::fit(problem, options).run().plan() == plan);
+    CHECK(followed.copy_factor(1) == planned.run().copy_factor(1) && followed.info().epochs == 6);
+    CHECK(status_of([&] { static_cast<void>(planned.plan()); }) == S3CMTF_BAD_STATE);
+    CHECK(status_of([&] { s3::fit(problem).set_plan("{"); }) == S3CMTF_BAD_ARGUMENT);
+    CHECK(status_of([&] { s3::fit(s3::problem(tensor)).set_plan(plan).run(); }) == S3CMTF_BAD_ARGUMENT);
+
     // Callables of all kinds: functions, move-only and constant objects.
     CHECK(s3::fit(problem, options).run(two_epochs).info().epochs == 2);
     const auto owned = [limit = std::make_unique<std::uint64_t>(3)](const s3::progress &p) { return p.epoch < *limit; };

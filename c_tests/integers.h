@@ -12,6 +12,7 @@ static s3cmtf_coo *coo, *genres;
 static s3cmtf_options *options;
 static s3cmtf_problem *problem, *tensor_alone;
 static s3cmtf_model *model;
+static s3cmtf_fit *fit;
 static s3cmtf_tune *tune;
 static s3cmtf_names *names;
 static s3cmtf_concepts *concepts;
@@ -264,6 +265,7 @@ static void begin(void)
     const s3cmtf_clusters_request request = valid_s3cmtf_clusters_request();
     OK(s3cmtf_clusters_new(model, 1, &request, &clusters, error));
     const s3cmtf_tune_request search = valid_s3cmtf_tune_request();
+    OK(s3cmtf_fit_new(problem, options, &fit, error));
     OK(s3cmtf_tune_new(problem, options, &search, &tune, error));
     OK(s3cmtf_tune_run(tune, error));
     const struct rlimit limit = {1 << 30, 1 << 30};
@@ -272,6 +274,7 @@ static void begin(void)
 
 static void end(void)
 {
+    s3cmtf_fit_free(fit);
     s3cmtf_tune_free(tune);
     s3cmtf_clusters_free(clusters);
     s3cmtf_concepts_free(concepts);

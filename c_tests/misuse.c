@@ -152,13 +152,15 @@ static void test_s3cmtf_text_free(void) { s3cmtf_text_free(NULL); }
     X(s3cmtf_options_free) X(s3cmtf_option_count) X(s3cmtf_option_get_info) X(s3cmtf_preset_name)                      \
     X(s3cmtf_problem_new) X(s3cmtf_problem_add_matrix) X(s3cmtf_problem_free) X(s3cmtf_fit_entries)                    \
     X(s3cmtf_fit_file) X(s3cmtf_fit_new) X(s3cmtf_fit_set_test) X(s3cmtf_fit_set_valid) X(s3cmtf_fit_set_init)         \
-    X(s3cmtf_fit_set_checkpoint) X(s3cmtf_fit_set_resume) X(s3cmtf_fit_set_cancel) X(s3cmtf_fit_set_callback)          \
+    X(s3cmtf_fit_set_checkpoint) X(s3cmtf_fit_set_resume) X(s3cmtf_fit_set_plan) X(s3cmtf_fit_plan)                    \
+    X(s3cmtf_fit_set_cancel) X(s3cmtf_fit_set_callback)                                                                \
     X(s3cmtf_fit_run) X(s3cmtf_fit_start) X(s3cmtf_fit_get_progress) X(s3cmtf_fit_wait) X(s3cmtf_fit_cancel)           \
     X(s3cmtf_fit_take) X(s3cmtf_fit_free) X(s3cmtf_tune_new) X(s3cmtf_tune_set_range) X(s3cmtf_tune_set_checkpoint)    \
     X(s3cmtf_tune_set_resume) X(s3cmtf_tune_set_cancel) X(s3cmtf_tune_set_callback) X(s3cmtf_tune_run)                 \
     X(s3cmtf_tune_get_count) X(s3cmtf_tune_get_trial) X(s3cmtf_tune_get_options) X(s3cmtf_tune_get_text)               \
     X(s3cmtf_tune_free) X(s3cmtf_model_load) X(s3cmtf_model_save) X(s3cmtf_model_export) X(s3cmtf_model_get_info)      \
     X(s3cmtf_model_get_mode) X(s3cmtf_model_get_matrix) X(s3cmtf_model_get_options) X(s3cmtf_model_get_record)         \
+    X(s3cmtf_model_get_plan)                                                                                           \
     X(s3cmtf_model_get_epoch) X(s3cmtf_model_copy_row_indices) X(s3cmtf_model_copy_factor) X(s3cmtf_model_copy_row)    \
     X(s3cmtf_model_copy_biases) X(s3cmtf_model_copy_core) X(s3cmtf_model_copy_matrix_indices)                          \
     X(s3cmtf_model_copy_matrix) X(s3cmtf_model_copy_offsets) X(s3cmtf_model_view_factor) X(s3cmtf_model_view_biases)   \

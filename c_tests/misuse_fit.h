@@ -221,6 +221,57 @@ static void test_s3cmtf_fit_set_resume(void)
     STATE(s3cmtf_fit_set_resume(ended, "x", error));
     OK(s3cmtf_fit_set_resume(fit, NULL, error));
 }
+static void test_s3cmtf_fit_set_plan(void)
+{
+    NUL(s3cmtf_fit_set_plan(NULL, "{}", error));
+    STATE(s3cmtf_fit_set_plan(ended, "{}", error));
+    BAD(s3cmtf_fit_set_plan(fit, "", error));
+    BAD(s3cmtf_fit_set_plan(fit, "\xff", error));
+    BAD(s3cmtf_fit_set_plan(fit, "no JSON", error));
+    CHECK(error == NULL || strstr(s3cmtf_error_message(error), "not JSON") != NULL);
+    BAD(s3cmtf_fit_set_plan(fit, "{}", error));
+    BAD(s3cmtf_fit_set_plan(fit, "{\"s3cmtf_plan\": 1}", error));
+    CHECK(error == NULL || strstr(s3cmtf_error_message(error), "plan.") != NULL); /* the missing field */
+    OK(s3cmtf_fit_set_plan(fit, NULL, error));
+    /* A plan of other data, here of a tensor without a matrix, and one that contradicts an option fail when the fit runs. */
+    s3cmtf_problem *other = NULL;
+    s3cmtf_options *longer = small_options(7, 1, error);
+    OK(s3cmtf_problem_new(coo, &other, error));
+    for (int k = 0; k < 2; k++) {
+        s3cmtf_fit *planned = NULL, *follower = NULL;
+        uint64_t needed = 0;
+        OK(s3cmtf_fit_new(k == 0 ? other : problem, options, &planned, error));
+        OK(s3cmtf_fit_plan(planned, NULL, 0, &needed, error));
+        char *json = malloc(needed);
+        OK(s3cmtf_fit_plan(planned, json, needed, NULL, error));
+        OK(s3cmtf_fit_new(problem, k == 0 ? options : longer, &follower, error));
+        OK(s3cmtf_fit_set_plan(follower, json, error));
+        BAD(s3cmtf_fit_run(follower, &out.model, error));
+        s3cmtf_fit_free(follower);
+        s3cmtf_fit_free(planned);
+        free(json);
+    }
+    s3cmtf_options_free(longer);
+    s3cmtf_problem_free(other);
+}
+static void test_s3cmtf_fit_plan(void)
+{
+    NUL(s3cmtf_fit_plan(NULL, out.bytes, 64, out.u, error));
+    STATE(s3cmtf_fit_plan(ended, out.bytes, 64, out.u, error));
+    NUL(s3cmtf_fit_plan(fit, NULL, 64, out.u, error));
+    FITS_NOT(s3cmtf_fit_plan(fit, out.bytes, 64, out.u, error));
+    FITS_NOT(s3cmtf_fit_plan(fit, out.bytes, 0, out.u, error));
+    BAD(s3cmtf_fit_plan(fit, out.bytes, UINT64_MAX, out.u, error));
+    OK(s3cmtf_fit_set_plan(fit, NULL, error));
+    /* A plan can be cancelled; another is made after that. */
+    OK(s3cmtf_fit_set_cancel(fit, cancel, error));
+    s3cmtf_cancel_request(cancel);
+    CANCELLED(s3cmtf_fit_plan(fit, out.bytes, 64, out.u, error));
+    s3cmtf_cancel_reset(cancel);
+    FITS_NOT(s3cmtf_fit_plan(fit, out.bytes, 64, out.u, error));
+    OK(s3cmtf_fit_set_cancel(fit, NULL, error));
+    OK(s3cmtf_fit_set_plan(fit, NULL, error));
+}
 static void test_s3cmtf_fit_set_cancel(void)
 {
     NUL(s3cmtf_fit_set_cancel(NULL, cancel, error));
@@ -322,6 +373,8 @@ static int32_t use_own_fit(const s3cmtf_progress *progress, void *user)
     STATE(s3cmtf_fit_set_init(own_fit, model, error));
     STATE(s3cmtf_fit_set_checkpoint(own_fit, "x", error));
     STATE(s3cmtf_fit_set_resume(own_fit, "x", error));
+    STATE(s3cmtf_fit_set_plan(own_fit, NULL, error));
+    STATE(s3cmtf_fit_plan(own_fit, out.bytes, 64, out.u, error));
     STATE(s3cmtf_fit_set_cancel(own_fit, cancel, error));
     STATE(s3cmtf_fit_set_callback(own_fit, NULL, NULL, error));
     STATE(s3cmtf_fit_run(own_fit, &out.model, error));

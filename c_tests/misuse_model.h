@@ -64,6 +64,13 @@ static void test_s3cmtf_model_get_record(void)
     FITS_NOT(s3cmtf_model_get_record(model, out.bytes, 4, out.u, error));
     BAD(s3cmtf_model_get_record(model, out.bytes, UINT64_MAX, out.u, error));
 }
+static void test_s3cmtf_model_get_plan(void)
+{
+    NUL(s3cmtf_model_get_plan(NULL, out.bytes, 64, out.u, error));
+    NUL(s3cmtf_model_get_plan(model, NULL, 5, out.u, error));
+    FITS_NOT(s3cmtf_model_get_plan(model, out.bytes, 4, out.u, error));
+    BAD(s3cmtf_model_get_plan(model, out.bytes, UINT64_MAX, out.u, error));
+}
 static void test_s3cmtf_model_get_epoch(void)
 {
     s3cmtf_progress progress, before;

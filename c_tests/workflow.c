@@ -31,6 +31,60 @@ static int same_predictions(const s3cmtf_model *a, const s3cmtf_model *b, const 
     return same;
 }
 
+static int same_numbers(s3cmtf_view a, s3cmtf_view b)
+{
+    int same = a.rows == b.rows && a.columns == b.columns;
+    for (uint64_t row = 0; same && row < a.rows; row++)
+        same = !memcmp(a.numbers + row * a.stride, b.numbers + row * b.stride, sizeof *a.numbers * a.columns);
+    return same;
+}
+
+/* A fit that follows the plan of another has the same factors and core, bit by bit. */
+static void repeated_plan(const s3cmtf_problem *problem, const char *settings)
+{
+    s3cmtf_options *options = NULL;
+    s3cmtf_view a, b;
+    uint64_t needed = 0, length = 0;
+    OK(s3cmtf_options_new(NULL, &options, error));
+    OK(s3cmtf_options_parse(options, settings, error));
+    s3cmtf_fit *fit = new_fit(problem, options);
+    OK(s3cmtf_fit_plan(fit, NULL, 0, &needed, error));
+    char *plan = malloc(needed), *followed = malloc(needed);
+    OK(s3cmtf_fit_plan(fit, plan, needed, &length, error));
+    CHECK(length == needed && strlen(plan) == needed - 1 && strchr(plan, '\n') == NULL);
+    s3cmtf_model *planned = run(fit);
+    s3cmtf_fit_free(fit);
+
+    /* What the plan says need not be set again. */
+    fit = new_fit(problem, NULL);
+    OK(s3cmtf_fit_set_plan(fit, plan, error));
+    s3cmtf_model *repeated = run(fit);
+    CHECK(progress_of(fit, error).epochs == 3);
+    s3cmtf_fit_free(fit);
+    /* Without a call that makes the plan, the model is the same. */
+    fit = new_fit(problem, options);
+    s3cmtf_model *fitted = run(fit);
+    s3cmtf_fit_free(fit);
+    s3cmtf_model *const others[2] = {repeated, fitted};
+    for (int k = 0; k < 2; k++) {
+        for (uint64_t n = 0; n < 3; n++) {
+            OK(s3cmtf_model_view_factor(planned, n, &a, error));
+            OK(s3cmtf_model_view_factor(others[k], n, &b, error));
+            CHECK(same_numbers(a, b));
+        }
+        OK(s3cmtf_model_view_core(planned, &a, error));
+        OK(s3cmtf_model_view_core(others[k], &b, error));
+        CHECK(same_numbers(a, b));
+        OK(s3cmtf_model_get_plan(others[k], followed, needed, &length, error));
+        CHECK(length == needed && !strcmp(followed, plan));
+        s3cmtf_model_free(others[k]);
+    }
+    free(plan);
+    free(followed);
+    s3cmtf_model_free(planned);
+    s3cmtf_options_free(options);
+}
+
 /* Copies and views of factors agree and reproduce predictions. */
 static void numbers(const s3cmtf_model *model, const s3cmtf_coo *test)
 {
@@ -452,6 +506,8 @@ int main(int argc, char **argv)
     numbers(model, test);
     explained(model, test, 0);
     default_options(problem, test);
+    repeated_plan(problem, "rank=4 epochs=3");
+    repeated_plan(problem, "algorithm=gibbs rank=3 epochs=3 samples=3");
     other_models(train);
     after_fit(problem, model, test);
     kinds_of_matrices();

@@ -801,6 +801,18 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_checkpoint(s3cmtf_fit *fit, const cha
   *  write. NULL removes it. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_resume(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
 
+/** Sets the plan that the fit follows: the JSON of s3cmtf_fit_plan() or s3cmtf_model_get_plan(). The fit chooses nothing,
+  *  and its model has the same parameters, bit by bit, as that of the fit whose plan it is. Data and options must be those of
+  *  the plan; options that have their defaults are taken from it. NULL removes it. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_plan(s3cmtf_fit *fit, const char *json, s3cmtf_error *error);
+
+/** Writes what the fit would do, and why, as JSON, without fitting anything: every option resolved, the matrices, and for
+  *  each choice its evidence (docs/reference/json.md). The first call takes as long as the preparations of the fit; the fit
+  *  then follows this plan, as after s3cmtf_fit_set_plan(), and later calls write it at once. S3CMTF_BAD_STATE once the fit has
+  *  started. `text`, `capacity` and `needed` as in s3cmtf_options_get(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_plan(s3cmtf_fit *fit, char *text, uint64_t capacity, uint64_t *needed,
+    s3cmtf_error *error);
+
 /** Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with
   *  S3CMTF_CANCELLED; later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL
   *  removes it. */
@@ -1059,6 +1071,11 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_matrix(const s3cmtf_model *model, u
 /** Returns the options of the fit, with the values that the fit chose in place of "auto". */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_options(const s3cmtf_model *model, s3cmtf_options **options,
     s3cmtf_error *error);
+
+/** Writes the plan of the fit as JSON: what it did, and why (docs/reference/json.md); an empty text for a model that was not
+  *  fitted. s3cmtf_fit_set_plan() repeats it. `text`, `capacity` and `needed` as in s3cmtf_options_get(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_plan(const s3cmtf_model *model, char *text, uint64_t capacity,
+    uint64_t *needed, s3cmtf_error *error);
 
 /** Writes the record of the fit as lines NAME=VALUE: note=EPOCH EVENT TEXT for each event (rolled-back, rank-lowered or
   *  warning), then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds,

@@ -852,6 +852,8 @@ public:
     }
     /// Returns events and final figures of the fit as lines NAME=VALUE. See s3cmtf_model_get_record().
     std::string record() const { return detail::text(s3cmtf_model_get_record, get()); }
+    /// Returns the plan of the fit as JSON, for fit::set_plan(); empty if the model was not fitted. See s3cmtf_model_get_plan().
+    std::string plan() const { return detail::text(s3cmtf_model_get_plan, get()); }
     /// Returns the figures of an epoch, from 0.
     progress epoch(std::size_t number) const { return detail::fill<progress>(s3cmtf_model_get_epoch, get(), number); }
 
@@ -1175,6 +1177,10 @@ public:
     fit &set_checkpoint(const std::string &path) { return set(s3cmtf_fit_set_checkpoint, path.c_str()); }
     /// Sets the checkpoint to continue from.
     fit &set_resume(const std::string &path) { return set(s3cmtf_fit_set_resume, path.c_str()); }
+    /// Sets the plan that the fit follows: what plan() or model::plan() returned.
+    fit &set_plan(const std::string &json) { return set(s3cmtf_fit_set_plan, json.c_str()); }
+    /// Returns what the fit would do, and why, as JSON, and fits nothing. The fit then follows this plan. See s3cmtf_fit_plan().
+    std::string plan() { return detail::text(s3cmtf_fit_plan, get()); }
     /// Sets a token that ends the fit from any thread, with the model of the last epoch.
     fit &set_cancel(const cancel_token &token) { return set(s3cmtf_fit_set_cancel, detail::required(token)); }
 

@@ -171,7 +171,10 @@ pub(super) fn run<'a>(job: &Job, shared: &'a Shared, call: Option<Call<'a>>) {
         job.with_problem(shared, call, |problem, names, input, watch, monitor| {
             let options = &job.options;
             let (model, summary) = match &job.plan {
-                Some(plan) => train(problem, plan, options, input, watch, monitor)?,
+                Some(plan) => {
+                    shared.lock().progress.epochs = plan.options.epochs;
+                    train(problem, plan, options, input, watch, monitor)?
+                }
                 None => fit(problem, options, input, watch, monitor)?,
             };
             // A cancelled fit without an epoch has a model, but its status is promised to be S3CMTF_CANCELLED.

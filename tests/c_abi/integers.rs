@@ -107,6 +107,7 @@ fn argument(function: &str, parameter: &Variable) -> String {
         // The matrices of the problem stay as they are.
         ("s3cmtf_problem *", _) => "problem",
         ("const s3cmtf_options *" | "s3cmtf_options *", _) => "options",
+        ("s3cmtf_fit *", _) => "fit",
         ("const s3cmtf_tune *", _) => "tune",
         ("const s3cmtf_names *", _) => "names",
         ("const s3cmtf_concepts *", _) => "concepts",

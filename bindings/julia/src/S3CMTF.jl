@@ -19,7 +19,7 @@ export convert_file, check, summarize, fix, split_file
 export CoupledMatrix, Graph, Problem
 export options, presets, fit, fit!, FitProgress, Progress, progress, isrunning, cancel, tune
 export Model, load, save, export_arrays, info, matrix, ranks, rows, row, factor, core, biases, matrix_factor, matrix_columns, offsets
-export history, record
+export history, record, plan
 export predict, evaluate, evaluate_binary, evaluate_distributions, evaluate_ranking, fold_in
 export recommend, concepts, clusters
 

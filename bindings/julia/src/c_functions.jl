@@ -93,6 +93,8 @@ end
 @declare s3cmtf_fit_set_init(Ptr{s3cmtf_fit}, Ptr{s3cmtf_model}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_fit_set_checkpoint(Ptr{s3cmtf_fit}, Cstring, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_fit_set_resume(Ptr{s3cmtf_fit}, Cstring, Ptr{s3cmtf_error})::Int32
+@declare s3cmtf_fit_set_plan(Ptr{s3cmtf_fit}, Cstring, Ptr{s3cmtf_error})::Int32
+@declare s3cmtf_fit_plan(Ptr{s3cmtf_fit}, Ptr{UInt8}, UInt64, Ptr{UInt64}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_fit_start(Ptr{s3cmtf_fit}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_fit_get_progress(Ptr{s3cmtf_fit}, Ptr{s3cmtf_progress}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_fit_wait(Ptr{s3cmtf_fit}, Float64, Ptr{Int32}, Ptr{s3cmtf_error})::Int32
@@ -119,6 +121,7 @@ end
 @declare s3cmtf_model_get_matrix(Ptr{s3cmtf_model}, UInt64, Ptr{s3cmtf_model_matrix}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_model_get_options(Ptr{s3cmtf_model}, Ptr{Ptr{s3cmtf_options}}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_model_get_record(Ptr{s3cmtf_model}, Ptr{UInt8}, UInt64, Ptr{UInt64}, Ptr{s3cmtf_error})::Int32
+@declare s3cmtf_model_get_plan(Ptr{s3cmtf_model}, Ptr{UInt8}, UInt64, Ptr{UInt64}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_model_get_epoch(Ptr{s3cmtf_model}, UInt64, Ptr{s3cmtf_progress}, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_model_copy_row_indices(Ptr{s3cmtf_model}, UInt64, Ptr{Cvoid}, UInt64, Int32, Ptr{s3cmtf_error})::Int32
 @declare s3cmtf_model_copy_factor(Ptr{s3cmtf_model}, UInt64, Ptr{Cvoid}, UInt64, Int32, Int32, Ptr{s3cmtf_error})::Int32

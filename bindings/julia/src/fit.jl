@@ -1,7 +1,7 @@
 # Fits: in the background, with progress, cancellation and interruption.
 
 """
-    FitProgress(data; matrices, test, valid, init, checkpoint, resume, preset, options, names of options...)
+    FitProgress(data; matrices, test, valid, init, checkpoint, resume, plan, preset, options, names of options...)
 
 A fit that runs in the background. Iteration waits for epochs and returns a `Progress` for each; if epochs are faster than the
 loop, some are left out, but never the last one. `fetch(run)` waits for the model, `cancel(run)` ends the fit after the current
@@ -60,8 +60,21 @@ function match_columns(columns, labels, like, what; new_mode=0)
     return AbstractVector[matched...], known
 end
 
-function FitProgress(data; matrices=(), test=nothing, valid=nothing, init=nothing, checkpoint=nothing, resume=nothing, preset=nothing,
-    options=nothing, keywords...)
+function FitProgress(data; checkpoint=nothing, resume=nothing, plan=nothing, keywords...)
+    plan isa Union{Nothing,AbstractString} || throw(ArgumentError("plan is $(summary(plan)); it is a text, such as plan(data) returns"))
+    handle, problem, arrays = new_fit(data; resume=resume, keywords...)
+    use(handle) do fit
+        checkpoint === nothing || s3cmtf_fit_set_checkpoint(fit, checkpoint)
+        resume === nothing || s3cmtf_fit_set_resume(fit, resume)
+        plan === nothing || s3cmtf_fit_set_plan(fit, plan)
+        s3cmtf_fit_start(fit)
+    end
+    return FitProgress(handle, problem, arrays, Ref{Union{Nothing,Model}}(nothing), ReentrantLock())
+end
+
+"Creates a fit that has not begun. Returns its handle, its problem, and the arrays that it refers to."
+function new_fit(data; matrices=(), test=nothing, valid=nothing, init=nothing, resume=nothing, preset=nothing, options=nothing,
+    keywords...)
     problem = problem_of(data, matrices)
     test === nothing || (test = first(entries_like(test, problem, "test")))
     valid === nothing || (valid = first(entries_like(valid, problem, "valid")))
@@ -75,12 +88,39 @@ function FitProgress(data; matrices=(), test=nothing, valid=nothing, init=nothin
         test === nothing || use(coo -> s3cmtf_fit_set_test(fit, coo), test.handle)
         valid === nothing || use(coo -> s3cmtf_fit_set_valid(fit, coo), valid.handle)
         init === nothing || use(model -> s3cmtf_fit_set_init(fit, model), init.handle)
-        checkpoint === nothing || s3cmtf_fit_set_checkpoint(fit, checkpoint)
-        resume === nothing || s3cmtf_fit_set_resume(fit, resume)
-        s3cmtf_fit_start(fit)
     end
-    arrays = (problem.arrays, test, valid)
-    return FitProgress(handle, problem, arrays, Ref{Union{Nothing,Model}}(nothing), ReentrantLock())
+    return handle, problem, (problem.arrays, test, valid)
+end
+
+"""
+    plan(data; matrices=[], valid, init, preset, options, names of options...)
+    plan(model)
+
+The first form returns what a fit with these arguments would do, and why, as a text of JSON: every option resolved, the matrices, and
+for each choice its evidence. Nothing is fitted. The second returns the plan of a model; the text is empty if it has none.
+`fit(data; plan=text)` follows a plan. Modes and matrices of a plan count from 1.
+"""
+function plan(data; keywords...)
+    handle, _, arrays = new_fit(data; keywords...)
+    text = GC.@preserve arrays use(fit -> (make_plan(fit); read_text((args...) -> s3cmtf_fit_plan(fit, args...))), handle)
+    close(handle)
+    return text
+end
+plan(model::Model) = use(pointer -> read_text((args...) -> s3cmtf_model_get_plan(pointer, args...)), model.handle)
+
+const plan_function = Ref{Ptr{Cvoid}}(C_NULL)
+
+"Makes the plan of a fit, which the fit keeps. An interrupt cancels it."
+function make_plan(fit::Ptr{s3cmtf_fit})
+    error = new_error()
+    try
+        types = Tuple{Ptr{s3cmtf_fit},Ptr{UInt8},UInt64,Ptr{UInt64},Ptr{s3cmtf_error}}
+        arguments = (fit, C_NULL, 0, C_NULL, error)
+        status = call_in_thread(() -> s3cmtf_fit_cancel(fit), address(plan_function, :s3cmtf_fit_plan), types, arguments)
+        status == S3CMTF_OK || throw_error(status, error)
+    finally
+        s3cmtf_error_free(error)
+    end
 end
 
 function check_init(mode, labels, of_init)
@@ -178,7 +218,7 @@ function fit!(callback, run::FitProgress)
 end
 
 """
-    fit(data; matrices=[], test, valid, init, checkpoint, resume, preset, options, names of options...)
+    fit(data; matrices=[], test, valid, init, checkpoint, resume, plan, preset, options, names of options...)
     fit(callback, data; ...)
 
 Fits a model to a tensor and the matrices coupled to its modes.
@@ -189,6 +229,8 @@ Fits a model to a tensor and the matrices coupled to its modes.
   `patience`, stop the fit.
 - `init`: a model to start from. `checkpoint`: a file that is written during the fit. `resume`: a checkpoint to continue; its
   options apply, and only `epochs`, `samples`, `threads`, `pin`, `kernel`, `time_limit` and `checkpoint_every` may be given.
+- `plan`: a plan to follow, the text that `plan(data)` or `plan(model)` returns. The model has the same parameters, bit by bit, as
+  that of the fit whose plan it is. Data and options must be those of the plan; options that are not given are taken from it.
 - Options by name, such as `rank=(8, 8, 4)`, `algorithm=:gibbs` or `biases=false`; `options()` describes them. `preset` is one
   of `presets()`, and `options` a dictionary or text of further options, such as those of a trial of `tune`.
 - `callback(progress)` is called for epochs; if it returns `true`, the fit ends.

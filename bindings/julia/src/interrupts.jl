@@ -40,27 +40,35 @@ Returns the status of a call of the C function `target` with `arguments(token)`,
 cancellation and is thrown when the call has returned.
 """
 function interruptible_call(arguments, target::Ptr{Cvoid}, ::Type{A}) where {A<:Tuple}
-    cancel, status = create(s3cmtf_cancel_new, s3cmtf_cancel), Ref(call_is_running)
-    use(cancel) do token
-        roots = map(Base.cconvert, fieldtypes(A), arguments(token))
-        values = map(Base.unsafe_convert, fieldtypes(A), roots)
-        call = Ref(ThreadCall{A}(target, values, Base.unsafe_convert(Ptr{Int32}, status)))
-        entry = @cfunction(run_call, Cvoid, (Ptr{ThreadCall{A}},))
-        thread = Ref{UInt}(0)
-        has_returned() = status[] != call_is_running
-        GC.@preserve roots call status disable_sigint() do
-            code = ccall(:uv_thread_create, Cint, (Ptr{UInt}, Ptr{Cvoid}, Ptr{ThreadCall{A}}), thread, entry, call)
-            code == 0 || throw(S3CMTFError(S3CMTF_SYSTEM, "a thread cannot be created: " * uv_message(code)))
-            try
-                Base.reenable_sigint(() -> wait_until(has_returned))
-            finally
-                s3cmtf_cancel_request(token)
-                wait_until(has_returned)
-                ccall(:uv_thread_join, Cint, (Ptr{UInt},), thread)
-            end
+    cancel = create(s3cmtf_cancel_new, s3cmtf_cancel)
+    status = use(token -> call_in_thread(() -> s3cmtf_cancel_request(token), target, A, arguments(token)), cancel)
+    close(cancel)
+    return status
+end
+
+"""
+Returns the status of a call of the C function `target` with `arguments`, of types `A`. After an interrupt, and when the call has
+returned, `cancel()` is called.
+"""
+function call_in_thread(cancel, target::Ptr{Cvoid}, ::Type{A}, arguments) where {A<:Tuple}
+    status = Ref(call_is_running)
+    roots = map(Base.cconvert, fieldtypes(A), arguments)
+    values = map(Base.unsafe_convert, fieldtypes(A), roots)
+    call = Ref(ThreadCall{A}(target, values, Base.unsafe_convert(Ptr{Int32}, status)))
+    entry = @cfunction(run_call, Cvoid, (Ptr{ThreadCall{A}},))
+    thread = Ref{UInt}(0)
+    has_returned() = status[] != call_is_running
+    GC.@preserve roots call status disable_sigint() do
+        code = ccall(:uv_thread_create, Cint, (Ptr{UInt}, Ptr{Cvoid}, Ptr{ThreadCall{A}}), thread, entry, call)
+        code == 0 || throw(S3CMTFError(S3CMTF_SYSTEM, "a thread cannot be created: " * uv_message(code)))
+        try
+            Base.reenable_sigint(() -> wait_until(has_returned))
+        finally
+            cancel()
+            wait_until(has_returned)
+            ccall(:uv_thread_join, Cint, (Ptr{UInt},), thread)
         end
     end
-    close(cancel)
     return status[]
 end
 

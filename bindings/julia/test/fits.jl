@@ -73,6 +73,26 @@ end
     end
 end
 
+@testset "plans" begin
+    matrices = [CoupledMatrix(2, kinds)]
+    settings = (rank=3, epochs=4)
+    fitted = fit(ratings(); matrices=matrices, settings...)
+    text = plan(ratings(); matrices=matrices, settings...)
+    @test text == plan(fitted) && occursin("\"s3cmtf_plan\":1", text)
+    repeated = fit(ratings(); matrices=matrices, plan=text)
+    @test all(mode -> factor(repeated, mode) == factor(fitted, mode), 1:3) && core(repeated) == core(fitted)
+    @test plan(repeated) == text && info(repeated).epochs == 4
+    # Samples, and validation entries.
+    settings = (algorithm=:gibbs, rank=2, samples=4, valid=held_out)
+    text = plan(ratings(); settings...)
+    @test factor(fit(ratings(); valid=held_out, plan=text), 1) == factor(fit(ratings(); settings...), 1)
+    @test occursin("validation entries", message(() -> fit(ratings(); plan=text)))
+    @test occursin("other data", message(() -> fit(held_out; valid=held_out, plan=text)))
+    @test occursin("rank is 3 here and 2 in the plan", message(() -> fit(ratings(); valid=held_out, plan=text, rank=3)))
+    @test occursin("not JSON", message(() -> fit(ratings(); plan="rank=3")))
+    @test thrown(() -> fit(ratings(); plan=3)) isa ArgumentError
+end
+
 @testset "search" begin
     seen = 0
     found = tune(ratings(); trials=6, rungs=2, epochs=6, seed=2, ranges=(rank=[2, 3], eta="0.01..0.05"), model=:cp) do trial

@@ -39,5 +39,6 @@ else
         "tune(trial -> (interrupt(); sleep(0.2); false), ratings; trials=50, rank=2, epochs=3)",
         "(interrupt_later(); clusters(small, 1; references=10_000, threads=1))",
         "(interrupt_later(); similar(small, 1, repeat(1:500, 10_000); top=100, threads=1))",
-        "(interrupt_later(); while true; evaluate(small, ratings); end)") == "interrupted\n"^6 * "goes on\n"
+        "(interrupt_later(); while true; plan(ratings; rank=8); end)",
+        "(interrupt_later(); while true; evaluate(small, ratings); end)") == "interrupted\n"^7 * "goes on\n"
 end

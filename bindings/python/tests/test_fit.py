@@ -1,5 +1,6 @@
 """Fits: matrices, validation, checkpoints, progress, interruption."""
 
+import json
 import os
 import signal
 import sys
@@ -119,6 +120,46 @@ def test_checkpoint_and_resume(ratings, tmp_path):
 def test_init(ratings, model):
     started = s3cmtf.fit(ratings, init=model, **{**OPTIONS, "epochs": 1})
     assert started.history["train_rmse"][0] < 0.1
+
+
+def test_a_fit_follows_a_plan(ratings, kinds, model):
+    plan = s3cmtf.plan(ratings, kinds, **OPTIONS)
+    assert plan == model.plan and plan["ranks"] == [4, 4, 4] and plan["options"]["algorithm"] == "blocked"
+    assert [matrix["mode"] for matrix in plan["matrices"]] == [2]
+    assert all({"question", "answer", "evidence"} == set(choice) for choice in plan["choices"])
+    for given in (plan, json.dumps(plan)):
+        repeated = s3cmtf.fit(ratings, kinds, plan=given)
+        assert same(repeated, model) and repeated.plan == plan
+    assert same(s3cmtf.fit(ratings, kinds, plan=plan, **OPTIONS), model)
+
+
+def test_a_plan_of_samples_and_validation_entries(ratings):
+    train, valid = ratings.split(0.2)
+    arguments = {"valid": valid, "algorithm": "gibbs", "rank": 3, "samples": 5}
+    plan = s3cmtf.plan(train, **arguments)
+    fitted = s3cmtf.fit(train, **arguments)
+    assert plan["noise"]["likelihood"] in ("gaussian", "probit") and plan["data"]["valid"]["entries"] == 120
+    assert same(s3cmtf.fit(train, valid=valid, plan=plan), fitted)
+    with pytest.raises(s3cmtf.ArgumentError, match="validation entries"):
+        s3cmtf.fit(train, plan=plan)
+    with pytest.raises(s3cmtf.ArgumentError, match="other data"):
+        s3cmtf.fit(valid, valid=valid, plan=plan)
+
+
+def test_wrong_plans(ratings, kinds):
+    plan = s3cmtf.plan(ratings, kinds, **OPTIONS)
+    with pytest.raises(s3cmtf.ArgumentError, match="there are 0"):
+        s3cmtf.fit(ratings, plan=plan)
+    with pytest.raises(s3cmtf.ArgumentError, match="epochs is 3 here and 20 in the plan"):
+        s3cmtf.fit(ratings, kinds, plan=plan, epochs=3)
+    with pytest.raises(s3cmtf.ArgumentError, match="not JSON"):
+        s3cmtf.fit(ratings, plan="rank=3")
+    with pytest.raises(s3cmtf.ArgumentError, match="plan.s3cmtf_plan is missing"):
+        s3cmtf.fit(ratings, plan={})
+    with pytest.raises(TypeError, match="plan is a dictionary"):
+        s3cmtf.fit(ratings, plan=7)
+    with pytest.raises(s3cmtf.ArgumentError, match="checkpoint"):
+        s3cmtf.plan(ratings, checkpoint="run.s3m")
 
 
 def test_progress_function(ratings):

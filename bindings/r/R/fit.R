@@ -1,21 +1,21 @@
 s3cmtf <- function(x, ...) UseMethod("s3cmtf")
 
 s3cmtf.formula <- function(x, data = NULL, matrices = NULL, weights = NULL, ..., test = NULL, valid = NULL, options = NULL,
-                           init = NULL, checkpoint = NULL, resume = NULL,
+                           init = NULL, checkpoint = NULL, resume = NULL, plan = NULL,
                            progress = getOption("s3cmtf.progress", interactive()), keep_data = TRUE) {
   call <- plain_call(match.call())
   tensor <- tensor_from_formula(x, data, substitute(weights))
-  fit_tensor(tensor, matrices, prepare_options(options, list(...)), test, valid, init, checkpoint, resume, progress,
-    keep_data, call)
+  fit_tensor(tensor, matrices, prepare_options(options, list(...)), test, valid, init, checkpoint, resume, plan,
+    progress, keep_data, call)
 }
 
 s3cmtf.default <- function(x, matrices = NULL, weights = NULL, ..., test = NULL, valid = NULL, options = NULL, init = NULL,
-                           checkpoint = NULL, resume = NULL, progress = getOption("s3cmtf.progress", interactive()),
-                           keep_data = TRUE) {
+                           checkpoint = NULL, resume = NULL, plan = NULL,
+                           progress = getOption("s3cmtf.progress", interactive()), keep_data = TRUE) {
   call <- plain_call(match.call())
   tensor <- weighted_tensor(as_coo_tensor(x), weights)
-  fit_tensor(tensor, matrices, prepare_options(options, list(...)), test, valid, init, checkpoint, resume, progress,
-    keep_data, call)
+  fit_tensor(tensor, matrices, prepare_options(options, list(...)), test, valid, init, checkpoint, resume, plan,
+    progress, keep_data, call)
 }
 
 weighted_tensor <- function(tensor, weights) {
@@ -25,19 +25,54 @@ weighted_tensor <- function(tensor, weights) {
   tensor
 }
 
-fit_tensor <- function(tensor, matrices, options, test, valid, init, checkpoint, resume, progress, keep_data, call) {
-  check_flag(keep_data, "keep_data")
+s3cmtf_plan <- function(x, ...) UseMethod("s3cmtf_plan")
+
+s3cmtf_plan.formula <- function(x, data = NULL, matrices = NULL, weights = NULL, ..., valid = NULL, options = NULL,
+                                init = NULL) {
+  tensor <- tensor_from_formula(x, data, substitute(weights))
+  plan_tensor(tensor, matrices, prepare_options(options, list(...)), valid, init)
+}
+
+s3cmtf_plan.default <- function(x, matrices = NULL, weights = NULL, ..., valid = NULL, options = NULL, init = NULL) {
+  plan_tensor(weighted_tensor(as_coo_tensor(x), weights), matrices, prepare_options(options, list(...)), valid, init)
+}
+
+plan_tensor <- function(tensor, matrices, options, valid, init) {
+  given <- prepare_fit(tensor, matrices, options, valid, init)
+  options <- given$options
+  .Call(r_plan, tensor$handle, given$prepared, options$preset, options$names, options$values, given$valid, given$init)
+}
+
+model_plan <- function(object) {
+  check_model(object)
+  plan <- .Call(r_model_plan, object$handle)
+  if (plan == "") NULL else plan
+}
+
+# What a fit is given: frame (modes, labels, spec and columns of its model), prepared matrices, options, and the handles valid and
+# init, which may be NULL.
+prepare_fit <- function(tensor, matrices, options, valid, init) {
   matrices <- flatten_matrices(tensor, matrices)
   frame <- tensor
   coupled <- prepare_matrices(tensor, matrices)
   frame$labels <- coupled$labels
+  frame$columns <- lapply(matrices, function(matrix) if (matrix$kind != "graph") matrix$tensor$labels[[2]])
   if (is.numeric(valid)) {
     options$names <- c(options$names, "valid_fraction")
     options$values <- c(options$values, option_text(valid, "valid"))
     valid <- NULL
   }
-  if (!is.null(init)) init <- init_handle(frame, init)
-  frame$columns <- lapply(matrices, function(matrix) if (matrix$kind != "graph") matrix$tensor$labels[[2]])
+  list(
+    frame = frame, prepared = coupled$prepared, options = options,
+    valid = if (is.null(valid)) NULL else frame_tensor(frame, valid, "valid"),
+    init = if (is.null(init)) NULL else init_handle(frame, init)
+  )
+}
+
+fit_tensor <- function(tensor, matrices, options, test, valid, init, checkpoint, resume, plan, progress, keep_data, call) {
+  check_flag(keep_data, "keep_data")
+  given <- prepare_fit(tensor, matrices, options, valid, init)
+  frame <- given$frame
   reporter <- fit_reporter(progress)
   on.exit(reporter$finish())
   if (!is.null(check_path_or_null(checkpoint, "checkpoint"))) {
@@ -45,10 +80,9 @@ fit_tensor <- function(tensor, matrices, options, test, valid, init, checkpoint,
     on.exit(name_checkpoint(frame, checkpoint, before), add = TRUE)
   }
   handle <- .Call(
-    r_fit, tensor$handle, coupled$prepared, options$preset, options$names, options$values,
-    if (is.null(test)) NULL else frame_tensor(frame, test, "test"),
-    if (is.null(valid)) NULL else frame_tensor(frame, valid, "valid"),
-    init, checkpoint, check_path_or_null(resume, "resume"), reporter$report
+    r_fit, tensor$handle, given$prepared, given$options$preset, given$options$names, given$options$values,
+    if (is.null(test)) NULL else frame_tensor(frame, test, "test"), given$valid, given$init, checkpoint,
+    check_path_or_null(resume, "resume"), if (is.null(plan)) NULL else check_string(plan, "plan"), reporter$report
   )
   model <- new_model(handle, frame$modes, frame$labels, frame$spec, frame$columns)
   model$call <- call

@@ -67,26 +67,60 @@ static int report_epoch(void *data)
     return report(run->report, names, numbers);
 }
 
-SEXP r_fit(SEXP tensor, SEXP matrices, SEXP preset, SEXP names, SEXP values, SEXP test, SEXP valid, SEXP init,
-           SEXP checkpoint, SEXP resume, SEXP report)
+/* Creates the fit of a handle. */
+static s3cmtf_fit *set_fit(SEXP owner, SEXP tensor, SEXP matrices, SEXP preset, SEXP names, SEXP values, SEXP valid, SEXP init)
 {
     SEXP problem = PROTECT(r_problem_new(tensor, matrices));
     SEXP options = PROTECT(options_new(preset, names, values));
-    SEXP owner = PROTECT(handle_new(FIT));
-    SEXP result = PROTECT(handle_new(MODEL));
     s3cmtf_fit *fit = NULL;
-    s3cmtf_model *model = NULL;
     check(s3cmtf_fit_new(handle_get(problem, PROBLEM), handle_get(options, OPTIONS), &fit, call_error));
     handle_set(owner, fit);
-    check(s3cmtf_fit_set_test(fit, handle_or_null(test, COO), call_error));
     check(s3cmtf_fit_set_valid(fit, handle_or_null(valid, COO), call_error));
     check(s3cmtf_fit_set_init(fit, handle_or_null(init, MODEL), call_error));
+    UNPROTECT(2);
+    return fit;
+}
+
+SEXP r_fit(SEXP tensor, SEXP matrices, SEXP preset, SEXP names, SEXP values, SEXP test, SEXP valid, SEXP init,
+           SEXP checkpoint, SEXP resume, SEXP plan, SEXP report)
+{
+    SEXP owner = PROTECT(handle_new(FIT));
+    SEXP result = PROTECT(handle_new(MODEL));
+    s3cmtf_fit *fit = set_fit(owner, tensor, matrices, preset, names, values, valid, init);
+    s3cmtf_model *model = NULL;
+    check(s3cmtf_fit_set_test(fit, handle_or_null(test, COO), call_error));
     check(s3cmtf_fit_set_checkpoint(fit, path_from(checkpoint), call_error));
     check(s3cmtf_fit_set_resume(fit, path_from(resume), call_error));
+    check(s3cmtf_fit_set_plan(fit, string_from(plan), call_error));
     Run run = {.fit = fit, .report = report};
     run_interruptible(wait_for_fit, report == R_NilValue ? NULL : report_epoch, NULL, &run);
     check(s3cmtf_fit_take(fit, &model, call_error));
     handle_set(result, model);
-    UNPROTECT(4);
+    UNPROTECT(2);
+    return result;
+}
+
+typedef struct {
+    s3cmtf_fit *fit;
+    uint64_t needed; /* bytes of the text */
+} Planning;
+
+static int32_t make_plan(void *data, const s3cmtf_cancel *cancel, s3cmtf_error *error)
+{
+    Planning *planning = data;
+    int32_t status = s3cmtf_fit_set_cancel(planning->fit, cancel, error);
+    if (status == S3CMTF_OK) status = s3cmtf_fit_plan(planning->fit, NULL, 0, &planning->needed, error);
+    return status;
+}
+
+SEXP r_plan(SEXP tensor, SEXP matrices, SEXP preset, SEXP names, SEXP values, SEXP valid, SEXP init)
+{
+    SEXP owner = PROTECT(handle_new(FIT));
+    Planning planning = {.fit = set_fit(owner, tensor, matrices, preset, names, values, valid, init)};
+    run_interruptible(make_plan, NULL, NULL, &planning);
+    char *text = R_alloc((size_t)planning.needed, 1);
+    check(s3cmtf_fit_plan(planning.fit, text, planning.needed, NULL, call_error));
+    SEXP result = utf8_string(text);
+    UNPROTECT(1);
     return result;
 }

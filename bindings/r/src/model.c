@@ -164,6 +164,16 @@ SEXP r_model_record(SEXP handle)
     return utf8_string(text);
 }
 
+SEXP r_model_plan(SEXP handle)
+{
+    const s3cmtf_model *model = handle_get(handle, MODEL);
+    uint64_t needed = 0;
+    check(s3cmtf_model_get_plan(model, NULL, 0, &needed, call_error));
+    char *text = R_alloc((size_t)needed, 1);
+    check(s3cmtf_model_get_plan(model, text, needed, NULL, call_error));
+    return utf8_string(text);
+}
+
 SEXP r_model_epochs(SEXP handle)
 {
     static const char *const names[] = {"epoch", "eta", "loss", "train_rmse", "test_rmse", "valid_rmse", "seconds", NULL};

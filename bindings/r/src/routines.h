@@ -33,7 +33,8 @@ SEXP r_names_read(SEXP path, SEXP mode);
 /* fit.c */
 SEXP r_problem_new(SEXP tensor, SEXP matrices);
 SEXP r_fit(SEXP tensor, SEXP matrices, SEXP preset, SEXP names, SEXP values, SEXP test, SEXP valid, SEXP init, SEXP
-    checkpoint, SEXP resume, SEXP report);
+    checkpoint, SEXP resume, SEXP plan, SEXP report);
+SEXP r_plan(SEXP tensor, SEXP matrices, SEXP preset, SEXP names, SEXP values, SEXP valid, SEXP init);
 
 /* fold_in.c */
 SEXP r_fold_in(SEXP handle, SEXP mode, SEXP tensor, SEXP matrices, SEXP numbers, SEXP replace, SEXP threads);
@@ -51,6 +52,7 @@ SEXP r_model_mode(SEXP handle, SEXP mode);
 SEXP r_model_matrix(SEXP handle, SEXP matrix);
 SEXP r_model_core(SEXP handle);
 SEXP r_model_record(SEXP handle);
+SEXP r_model_plan(SEXP handle);
 SEXP r_model_epochs(SEXP handle);
 
 /* options.c */

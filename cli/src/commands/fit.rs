@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use s3cmtf::fit_plan::FitPlan;
-use s3cmtf::format::OpenMode;
+use s3cmtf::format::{OpenMode, SizeLimit, read_whole_text};
 use s3cmtf::model::{self, Model};
 use s3cmtf::options::{Algorithm, OPTION_TABLE, OptionKind, Options};
 use s3cmtf::solver::{
@@ -142,7 +142,7 @@ fn fit_and_save(
         a.get_one::<PathBuf>(name)
             .filter(|p| name != "valid" || as_fraction(p).is_none())
     };
-    let plan = given("plan").map(read_plan).transpose()?;
+    let plan = given("plan").map(|p| read_plan(p)).transpose()?;
     let init = given("init")
         .map(|p| model::load(p, OpenMode::Mapped))
         .transpose()?;
@@ -245,11 +245,9 @@ fn fit_and_save(
 }
 
 /// Reads the plan in a file.
-fn read_plan(path: &PathBuf) -> Result<FitPlan> {
-    let name = path.display();
-    let text =
-        std::fs::read_to_string(path).map_err(|e| Error::io(format!("cannot read {name}"), e))?;
-    FitPlan::from_json(&text).map_err(|e| Error::file(name.to_string(), e.to_string()))
+fn read_plan(path: &Path) -> Result<FitPlan> {
+    let text = read_whole_text(path, SizeLimit::Options)?;
+    FitPlan::from_json(&text).map_err(|e| Error::file(path.display().to_string(), e.to_string()))
 }
 
 /// Prints a plan, with `--json` in the form that `--plan` reads.

@@ -10,9 +10,13 @@ use crate::runner::{expand_paths, generated_data, run, run_command};
 const MEMORY: &str = "1500000";
 
 /// Commands that read a whole file, with what the error says of a device. `%` is the endless input and `@` the folder of the data.
-const COMMANDS: [(&[&str], &str); 13] = [
+const COMMANDS: [(&[&str], &str); 14] = [
     (
         &["fit", "--tensor=@t.coo", "-o@f.s3m", "--config=%"],
+        "longer than 1 MiB",
+    ),
+    (
+        &["fit", "--tensor=@t.coo", "-o@f.s3m", "--plan=%"],
         "longer than 1 MiB",
     ),
     (

@@ -43,6 +43,7 @@ mod outputs;
 #[cfg(target_os = "linux")]
 mod parser_complexity;
 mod pictures;
+mod plan;
 mod recommend;
 mod rejected_files;
 mod rejected_text;

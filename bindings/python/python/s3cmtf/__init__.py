@@ -16,7 +16,7 @@ from .discovery import Cluster, Clusters, Concept, Concepts
 from .errors import *  # noqa: F403
 from .errors import __all__ as _errors
 from .estimator import S3CMTF
-from .fitting import Progress, fit
+from .fitting import Progress, fit, plan
 from .labels import Labels
 from .matrix import Graph, Matrix
 from .model import CoupledMatrix, Model
@@ -58,6 +58,7 @@ __all__ = [
     "fit",
     "kernels",
     "options",
+    "plan",
     "presets",
     "tune",
     *_errors,

@@ -1,5 +1,6 @@
 """Fitted models."""
 
+import json
 import os
 import tempfile
 from dataclasses import dataclass
@@ -135,6 +136,14 @@ class Model(Prediction, Rankings, Discovery, Folding):
     def options(self) -> Dict[str, Any]:
         """The options of the fit, with the values that the fit chose in place of "auto"."""
         return read_options(create("options", lib.s3cmtf_model_get_options, self._use()))
+
+    @property
+    def plan(self) -> Optional[Dict[str, Any]]:
+        """What the fit did, and why: its plan, which fit() repeats with plan=; None if the model has none. Modes and matrices count
+        from 1, as in the JSON of the program."""
+        text = string(lib.s3cmtf_model_get_plan, self._use())
+        plan: Optional[Dict[str, Any]] = json.loads(text) if text else None
+        return plan
 
     def _record(self) -> List[Tuple[str, str]]:
         lines = string(lib.s3cmtf_model_get_record, self._use()).splitlines()

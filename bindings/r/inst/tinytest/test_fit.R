@@ -60,6 +60,26 @@ expect_true(evaluate(small_fit(init = stopped))$rmse <= evaluate(stopped)$rmse +
 expect_warning(small_fit(data = named, init = stopped), "none in init; rows are matched by number", class = "s3cmtf_warning")
 expect_error(small_fit(data = named, init = small_fit(data = named[600:1, ])), pattern = "other rows", class = "s3cmtf_BAD_ARGUMENT")
 
+# Plans.
+formula <- rating ~ user + film + month
+genres <- list(film = fixture_matrix())
+fitted_model <- small_fit(matrices = genres)
+plan <- s3cmtf_plan(formula, ratings, matrices = genres, rank = 3, epochs = 3)
+expect_identical(plan, model_plan(fitted_model))
+expect_true(startsWith(plan, "{") && grepl("\"s3cmtf_plan\":1", plan, fixed = TRUE))
+repeated <- s3cmtf(formula, ratings, matrices = genres, plan = plan)
+expect_identical(factors(repeated), factors(fitted_model))
+expect_identical(model_plan(repeated), plan)
+expect_identical(factors(small_fit(matrices = genres, plan = plan)), factors(fitted_model))
+sampled <- s3cmtf(formula, ratings, algorithm = "gibbs", rank = 2, samples = 4, valid = 0.1)
+plan_of_samples <- s3cmtf_plan(as_coo_tensor(ratings), algorithm = "gibbs", rank = 2, samples = 4, valid = 0.1)
+expect_identical(factors(s3cmtf(formula, ratings, plan = plan_of_samples)), factors(sampled))
+expect_error(s3cmtf(formula, ratings[-1, ], matrices = genres, plan = plan), pattern = "other data", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(s3cmtf(formula, ratings, plan = plan), pattern = "there are 0", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(small_fit(matrices = genres, plan = plan, seed = 7), pattern = "seed is 7 here", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(small_fit(plan = "rank=3"), pattern = "not JSON", class = "s3cmtf_BAD_ARGUMENT")
+expect_error(small_fit(plan = 3), pattern = "plan must be one string", class = "s3cmtf_BAD_ARGUMENT")
+
 # Progress.
 epochs <- numeric()
 invisible(suppressMessages(s3cmtf(rating ~ user + film + month, ratings, rank = 3, epochs = 20000, progress = function(state) {
