@@ -82,14 +82,13 @@ static s3cmtf_model *fit_step_by_step(const s3cmtf_coo *tensor, const char *text
 static void fits(const char *folder, const planted *data)
 {
     static const char PAPER[] = "preset=paper rank=3 epochs=4 eta=0.005 threads=1", AUTO[] = "rank=3 epochs=4 threads=1",
-                      ZEROS[] = "algorithm=cmtf-opt unobserved=zeros rank=3 epochs=4 threads=1",
-                      SALS[] = "algorithm=sals rank=3 epochs=4 threads=1",
-                      TUCKER_ALS[] = "algorithm=tucker-als rank=3 epochs=4 threads=1";
+                      ALS[] = "algorithm=als rank=3 epochs=4 threads=1",
+                      NONNEG[] = "algorithm=als nonneg=true model=cp rank=3 epochs=4 threads=1";
     const void *const modes[3] = {data->user, data->film, data->month};
     s3cmtf_entries entries = entries_f32(3, DIMS, indices_u32(modes, ENTRIES), data->stars);
     s3cmtf_coo *tensor = planted_tensor(data, error);
     s3cmtf_model *model = NULL;
-    const char *const texts[] = {PAPER, AUTO, ZEROS, SALS, TUCKER_ALS};
+    const char *const texts[] = {PAPER, AUTO, ALS, NONNEG};
     char path[1024];
     snprintf(path, sizeof path, "%s/one_call.coo", folder);
     OK(s3cmtf_coo_write(tensor, path, 0, NULL, error));

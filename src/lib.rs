@@ -89,6 +89,13 @@ pub mod simd {
     pub use s3cmtf_kernel::simd::{LANES, LEVEL_VARIABLE, Level, padded_len};
 }
 
+/// What an algorithm of another crate is made of. Nothing here is part of the interface of the library.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::model::{FactorMatrix, Model, ModelMode, RowPrior};
+    pub use crate::solver::internals::*;
+}
+
 pub use error::{Error, ErrorKind, Result};
 pub use progress::Monitor;
 pub use value_range::ValueRange;

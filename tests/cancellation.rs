@@ -323,7 +323,6 @@ fn a_search_can_be_cancelled_at_any_poll() {
 /// Returns the options of a fit of a few milliseconds.
 fn short_options(algorithm: Algorithm) -> Options {
     let mut options = options(algorithm, largest_model(algorithm), 3);
-    options.subset_size = 2;
     (options.epochs, options.samples, options.threads) = (3, 2, 1);
     options.valid_fraction = match algorithm {
         Algorithm::Gibbs => 0.0,

@@ -223,23 +223,6 @@ pub const COMMANDS: &[CommandFiles] = &[
         arguments: &[("tensor", Input), ("test", Input), ("trace", Output)],
     },
     CommandFiles {
-        command: "reproduce",
-        result: Files,
-        arguments: &[
-            (
-                "output",
-                Folder(&[
-                    "results.json",
-                    "results.lock",
-                    "results.csv",
-                    "epochs.csv",
-                    "reproduction.md",
-                ]),
-            ),
-            ("data", Input),
-        ],
-    },
-    CommandFiles {
         command: "completions",
         result: StandardOutput,
         arguments: &[],

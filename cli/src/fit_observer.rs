@@ -1,9 +1,9 @@
 //! Prints epochs and events while a fit, a search (`tune`) or a batch runs.
 
+use crate::batch::choice_json;
 use s3cmtf::Monitor;
 use s3cmtf::model::EpochMetrics;
 use s3cmtf::solver::{Control, Event, Observer};
-use s3cmtf_cli::batch::choice_json;
 use serde_json::{Value, json};
 
 use crate::epoch_table::{Columns, EpochTable, LineLimit};

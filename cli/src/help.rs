@@ -10,7 +10,7 @@ const TEMPLATE: &str =
 ///
 /// With a long description clap would leave empty lines between options and print their texts on lines of their own.
 /// The pages are changed when clap builds the command in use, since all of them together take longer than a small command.
-pub(crate) fn compact(command: Command) -> Command {
+pub fn compact(command: Command) -> Command {
     command.mut_subcommands(|c| c.defer(compact_page))
 }
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use s3cmtf::format::{SizeLimit, read_whole_text};
-use s3cmtf::options::{OPTION_TABLE, OptionInfo, OptionKind, Options, PRESETS};
+use s3cmtf::options::{
+    Algorithm, ExternalAlgorithm, OPTION_TABLE, OptionInfo, OptionKind, Options, PRESETS,
+};
 use s3cmtf::{Error, Result};
 
 /// Heading of the options that few users need.
@@ -128,6 +130,32 @@ pub(crate) fn table_arguments(
         let help = format!("{} [default: {}]", option.help, option.default);
         command.arg(valued(arg.long(long).help(help), option))
     })
+}
+
+/// Lets `fit` and `tune` name algorithms of other crates, and adds the options that only these have.
+pub(crate) fn add_algorithms(
+    mut command: Command,
+    algorithms: &'static [&'static ExternalAlgorithm],
+) -> Command {
+    if algorithms.is_empty() {
+        return command;
+    }
+    let all = Algorithm::ALL.iter().map(|a| a.name());
+    let names: Vec<&str> = all.chain(algorithms.iter().map(|a| a.name)).collect();
+    let own = Options::options_with(algorithms).split_off(OPTION_TABLE.len());
+    for name in ["fit", "tune"] {
+        command = command.mut_subcommand(name, |command| {
+            let parser = PossibleValuesParser::new(names.clone());
+            let command = command.mut_arg("algorithm", |arg| arg.value_parser(parser));
+            own.iter().fold(command, |command, option| {
+                let long = leak_str(option.name.replace('_', "-"));
+                let help = format!("{} [default: {}]", option.help, option.default);
+                let arg = Arg::new(option.name).long(long).help(help);
+                command.arg(single_value(arg.help_heading(ADVANCED), option))
+            })
+        });
+    }
+    command
 }
 
 /// Finishes an argument that takes one value of its option.

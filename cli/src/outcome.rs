@@ -1,7 +1,7 @@
 //! The result of a command that ran to its end.
 
 /// Decides the exit code of a command that ran to its end.
-pub(crate) enum Outcome {
+pub enum Outcome {
     Success,
     /// The input is invalid, and the output lists the reasons.
     InvalidInput,

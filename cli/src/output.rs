@@ -6,12 +6,12 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::rc::Rc;
 
+pub use crate::number_format::{format_error, format_integer, format_rmse};
 use indicatif::ProgressBar;
 use s3cmtf::format::Names;
 pub(crate) use s3cmtf::printable::printable;
 use s3cmtf::printable::{escape_json, printable_lines};
 use s3cmtf::{Error, Result};
-pub(crate) use s3cmtf_cli::number_format::{format_error, format_integer, format_rmse};
 
 use crate::process_start;
 use crate::style::{self, Style};
@@ -20,7 +20,7 @@ use crate::style::{self, Style};
 pub(crate) type SharedBar = Rc<RefCell<Option<ProgressBar>>>;
 
 /// Buffers the output of a command. Commands do not use `println!`, which panics when the reader of a pipe has closed it.
-pub(crate) struct Output {
+pub struct Output {
     pub json: bool,
     text: String,
     /// The progress bar, which is hidden while text is written.
@@ -39,7 +39,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// `prints_result`: the result of the command goes to standard output; `writes_files`: the command writes files.
-    pub(crate) fn new(json: bool, prints_result: bool, writes_files: bool, bar: SharedBar) -> Self {
+    pub fn new(json: bool, prints_result: bool, writes_files: bool, bar: SharedBar) -> Self {
         Output {
             json,
             text: String::new(),
@@ -54,7 +54,7 @@ impl Output {
     }
 
     /// Returns an error if standard output is closed and the command has no other result.
-    pub(crate) fn require_open(&self) -> Result<()> {
+    pub fn require_open(&self) -> Result<()> {
         match self.is_closed && self.is_result && !self.has_files {
             true => Err(write_error(closed())),
             false => Ok(()),
@@ -62,19 +62,19 @@ impl Output {
     }
 
     /// Appends the heading of a table, in bold on a terminal.
-    pub(crate) fn heading(&mut self, line: &str) {
+    pub fn heading(&mut self, line: &str) {
         let coloured = style::is_coloured(self.is_terminal);
         self.exact_line(&Style::Heading.apply(&printable_lines(line), coloured));
     }
 
     /// Appends a line of text; ignored with `--json`. Deceptive characters, which names and paths may contain, are replaced.
-    pub(crate) fn line(&mut self, line: impl AsRef<str>) {
+    pub fn line(&mut self, line: impl AsRef<str>) {
         self.exact_line(&printable_lines(line.as_ref()));
     }
 
     /// Appends lines of data for other programs, such as CSV, each with its line end; ignored with `--json`. Deceptive
     /// characters are replaced on a terminal only.
-    pub(crate) fn data_lines(&mut self, lines: &str) {
+    pub fn data_lines(&mut self, lines: &str) {
         if self.json {
             return;
         }
@@ -93,7 +93,7 @@ impl Output {
     }
 
     /// Appends a JSON object; ignored without `--json`. Deceptive characters of names are escaped.
-    pub(crate) fn object(&mut self, value: &dyn Display) {
+    pub fn object(&mut self, value: &dyn Display) {
         if self.json {
             let _ = writeln!(self.text, "{}", escape_json(&value.to_string()));
         }
@@ -101,7 +101,7 @@ impl Output {
 
     /// Writes the buffered output, so that long commands show it early. A failure ends a command unless it writes files: these are
     /// completed first, and [`finish`](Self::finish) reports the failure.
-    pub(crate) fn flush(&mut self) -> Result<()> {
+    pub fn flush(&mut self) -> Result<()> {
         let text = std::mem::take(&mut self.text);
         let has_failed = self.failed.is_some() || (self.is_closed && !self.is_result);
         if text.is_empty() || has_failed {
@@ -135,7 +135,7 @@ impl Output {
     }
 
     /// Writes the rest of the output. Returns the first error of standard output.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
         self.flush()?;
         self.failed.map_or(Ok(()), Err)
     }
@@ -143,11 +143,11 @@ impl Output {
 
 /// The failures of a command that does the rest of its work nevertheless.
 #[derive(Default)]
-pub(crate) struct Failures(Option<Error>);
+pub struct Failures(Option<Error>);
 
 impl Failures {
     /// Takes over the error of a step. The first is kept; others are printed at once.
-    pub(crate) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
+    pub fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => return Some(value),
             Err(error) if self.0.is_none() => self.0 = Some(error),
@@ -157,7 +157,7 @@ impl Failures {
     }
 
     /// Returns the first error.
-    pub(crate) fn first(self) -> Result<()> {
+    pub fn first(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
     }
 }
@@ -177,18 +177,18 @@ fn print_stderr_exactly(line: &str) {
 }
 
 /// Writes a line to standard error. Deceptive characters, which names and paths may contain, are replaced.
-pub(crate) fn print_stderr(line: &str) {
+pub fn print_stderr(line: &str) {
     print_stderr_exactly(&printable_lines(line));
 }
 
 /// Writes an error message to standard error.
-pub(crate) fn print_error(message: &str) {
+pub fn print_error(message: &str) {
     let prefix = style::on_stderr("error:", Style::Error);
     print_stderr_exactly(&format!("{prefix} {}", printable_lines(message)));
 }
 
 /// Ends the program with the help that was asked for, or with the message of invalid arguments.
-pub(crate) fn exit_with_usage(error: &clap::Error) -> ! {
+pub fn exit_with_usage(error: &clap::Error) -> ! {
     let message = error.to_string();
     let printable = printable_lines(&message);
     if printable != message {
@@ -199,25 +199,25 @@ pub(crate) fn exit_with_usage(error: &clap::Error) -> ! {
 }
 
 /// Writes a remark about input that may be right to standard error.
-pub(crate) fn print_note(message: &str) {
+pub fn print_note(message: &str) {
     print_stderr(&format!("note: {message}"));
 }
 
 /// Writes a warning to standard error.
-pub(crate) fn print_warning(message: &str) {
+pub fn print_warning(message: &str) {
     let prefix = style::on_stderr("warning:", Style::Warning);
     print_stderr_exactly(&format!("{prefix} {}", printable_lines(message)));
 }
 
 /// Warns about names files that were renamed, because they do not belong to a new model.
-pub(crate) fn warn_renamed<'a>(renamed: impl IntoIterator<Item = &'a PathBuf>) {
+pub fn warn_renamed<'a>(renamed: impl IntoIterator<Item = &'a PathBuf>) {
     for path in renamed {
         print_warning(&Names::renamed_warning(path));
     }
 }
 
 /// Formats a p-value as the text after `p`. A value that underflowed to 0 is printed as a bound.
-pub(crate) fn format_p_value(p: f64) -> String {
+pub fn format_p_value(p: f64) -> String {
     if p == 0.0 {
         "< 1e-300".into()
     } else {
@@ -226,7 +226,7 @@ pub(crate) fn format_p_value(p: f64) -> String {
 }
 
 /// Formats a count with its noun: `1 row`, `2 rows`.
-pub(crate) fn format_count(n: u64, singular: &str, plural: &str) -> String {
+pub fn format_count(n: u64, singular: &str, plural: &str) -> String {
     format!(
         "{} {}",
         format_integer(n),
@@ -235,7 +235,7 @@ pub(crate) fn format_count(n: u64, singular: &str, plural: &str) -> String {
 }
 
 /// Formats the sizes of modes: `71,000 x 11,000 x 157`.
-pub(crate) fn format_dims(dims: &[u64]) -> String {
+pub fn format_dims(dims: &[u64]) -> String {
     dims.iter()
         .map(|&d| format_integer(d))
         .collect::<Vec<_>>()
@@ -243,7 +243,7 @@ pub(crate) fn format_dims(dims: &[u64]) -> String {
 }
 
 /// Formats a value with about six significant digits, without trailing zeros.
-pub(crate) fn format_number(x: f64) -> String {
+pub fn format_number(x: f64) -> String {
     if x != 0.0 && !(1e-4..1e7).contains(&x.abs()) {
         return format!("{x:.5e}");
     }

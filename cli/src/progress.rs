@@ -49,7 +49,7 @@ impl Phase {
 }
 
 /// Shows a bar on a terminal, lines at intervals otherwise, and nothing with `--json`. Cancels on Ctrl-C.
-pub(crate) struct Progress {
+pub struct Progress {
     quiet: bool,
     terminal: bool,
     started: Instant,
@@ -63,7 +63,7 @@ pub(crate) struct Progress {
 const REPEATED_SIGNAL: Duration = Duration::from_millis(250);
 
 impl Progress {
-    pub(crate) fn new(json: bool) -> Self {
+    pub fn new(json: bool) -> Self {
         let interrupted = Arc::new(AtomicBool::new(false));
         let flag = interrupted.clone();
         // If no handler can be set, Ctrl-C ends the process at once and leaves temporary files.
@@ -90,22 +90,22 @@ impl Progress {
     }
 
     /// Returns the flag that Ctrl-C sets.
-    pub(crate) fn interrupted(&self) -> Arc<AtomicBool> {
+    pub fn interrupted(&self) -> Arc<AtomicBool> {
         self.interrupted.clone()
     }
 
     /// Returns whether progress is shown as a bar on a terminal.
-    pub(crate) fn is_terminal(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         self.terminal
     }
 
     /// Returns the bar.
-    pub(crate) fn bar(&self) -> SharedBar {
+    pub fn bar(&self) -> SharedBar {
         self.bar.clone()
     }
 
     /// Hides the bar while `write` writes to the terminal.
-    pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         match self.bar.borrow().as_ref() {
             Some(bar) => bar.suspend(write),
             None => write(),
@@ -113,7 +113,7 @@ impl Progress {
     }
 
     /// Removes the bar from the terminal.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         if let Some(bar) = self.bar.borrow_mut().take() {
             bar.finish_and_clear();
         }

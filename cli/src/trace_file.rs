@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::time_shares::{activity_label, format_share};
 use s3cmtf::Result;
 use s3cmtf::format::write_atomically;
 use s3cmtf::trace::{PhaseTime, SpanKind, Trace};
-use s3cmtf_cli::time_shares::{activity_label, format_share};
 use serde_json::{Value, json};
 
 use crate::output::{Output, format_count};

@@ -160,7 +160,7 @@ pub const PLAIN_OPTIONS: [(&str, &str); 7] = [
 ];
 
 /// Options of fits of every algorithm and kind of model, to data with everything that the algorithm supports.
-pub const KIND_OPTIONS: [(&str, &str); 14] = [
+pub const KIND_OPTIONS: [(&str, &str); 11] = [
     ("kinds-tucker", "rank=2\nepochs=1\nseed=3"),
     ("kinds-cp", "model=cp\nrank=2\nepochs=1\nseed=3"),
     ("kinds-opt", "algorithm=opt\nrank=2\nepochs=1\nseed=3"),
@@ -190,12 +190,6 @@ pub const KIND_OPTIONS: [(&str, &str); 14] = [
         "model=cp\nrank=2\nepochs=2\nvalid_fraction=0.25\nseed=3\nstart=identity",
     ),
     ("tensor-tucker", "rank=2\nepochs=1\nseed=1"),
-    ("sals", "algorithm=sals\nrank=2\nepochs=1\nseed=1"),
-    ("cmtf-opt", "algorithm=cmtf-opt\nrank=2\nepochs=2\nseed=2"),
-    (
-        "tucker-als",
-        "algorithm=tucker-als\nrank=2\nepochs=1\nseed=2",
-    ),
 ];
 
 /// Returns [`PLAIN_OPTIONS`] and [`KIND_OPTIONS`].

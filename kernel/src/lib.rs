@@ -16,18 +16,18 @@
 //! - `per_entry`: kernels for single entries, and the oracles.
 //! - `hogwild`: lock-free SGD (`opt`, `naive`). Open `hogwild/update.rs` first.
 //! - `rowwise`: normal equations (`als`, `gibbs`). Open `rowwise/normal_equations.rs` first.
-//! - `baselines`: kernels of the baselines only.
 //! - `graph_update` updates along graph edges, `nearest` finds nearest rows, `flops_probe` measures the machine's peak.
 //!
 //! The library imports kernels from [`kernel`]. No two files import each other.
 #![deny(unsafe_code)]
+// Kernels without vectors of their own are compiled per instruction set, too: `dispatched!` passes the vector type.
+#![allow(clippy::extra_unused_type_parameters)]
 // One index runs over several arrays in most loops.
 #![allow(clippy::needless_range_loop)]
 // Nothing asks whether a block, a list of entries or a list of cells is empty.
 #![allow(clippy::len_without_is_empty)]
 
 mod base;
-mod baselines;
 mod batch;
 mod entries;
 mod flops_probe;
@@ -47,14 +47,6 @@ pub use base::{
 
 /// The kernels of all families.
 pub mod kernel {
-    pub use crate::baselines::dense_products::{
-        DENSE_LANES, Part, add_cross_products, add_row_products, row_inner_products,
-    };
-    pub use crate::baselines::packed_columns::{PackedColumns, packed_width};
-    pub use crate::baselines::residual_update::{BlockValue, exchange_values, subtract_values};
-    pub use crate::baselines::subset_rows::SubsetRows;
-    pub use crate::baselines::unfolded_row::{UnfoldedRowScratch, add_unfolded_row};
-    pub use crate::baselines::vector_sums::{add_scaled, add_symmetric_product, inner_products};
     pub use crate::batch::block_update::{
         BlockScratch, BlockUpdateSettings, update_block, update_graph_block,
     };

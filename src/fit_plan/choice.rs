@@ -12,8 +12,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Numbers that were not measured, which are NaN, are left out.
-    pub(crate) fn new(question: &str, answer: String, evidence: &[(&str, f64)]) -> Choice {
+    /// Makes a choice. Numbers that were not measured, which are NaN, are left out.
+    pub fn new(question: &str, answer: String, evidence: &[(&str, f64)]) -> Choice {
         let measured = evidence.iter().filter(|(_, x)| x.is_finite());
         let evidence = measured.map(|&(name, x)| (name.into(), x));
         Choice {

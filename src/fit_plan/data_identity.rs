@@ -5,8 +5,8 @@ use crate::format::CooView;
 use crate::problem::Problem;
 use crate::progress::{Monitor, check_cancelled};
 
-/// Number of entries between two looks at the monitor.
-const CHUNK: usize = 1 << 14;
+/// Number of entries that are copied at a time.
+const CHUNK: usize = 1 << 9;
 
 /// The data of a fit: sizes and checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,22 +79,24 @@ impl DataIdentity {
 impl EntriesIdentity {
     fn of(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<EntriesIdentity> {
         let mut crc = crc32fast::Hasher::new();
-        let mut bytes = Vec::with_capacity(8 * CHUNK);
+        let mut bytes = [0; 8 * CHUNK];
         for n in 0..view.order() {
             for piece in view.column(n).chunks(CHUNK) {
                 check_cancelled(monitor)?;
-                bytes.clear();
-                bytes.extend(piece.iter().flat_map(|i| i.to_le_bytes()));
-                crc.update(&bytes);
+                for (to, i) in bytes.chunks_exact_mut(4).zip(piece) {
+                    to.copy_from_slice(&i.to_le_bytes());
+                }
+                crc.update(&bytes[..4 * piece.len()]);
             }
         }
         for values in [view.values()].into_iter().chain(view.weights()) {
             for start in (0..values.len()).step_by(CHUNK) {
                 check_cancelled(monitor)?;
-                let range = start..(start + CHUNK).min(values.len());
-                bytes.clear();
-                bytes.extend(range.flat_map(|i| values.get(i).to_le_bytes()));
-                crc.update(&bytes);
+                let end = (start + CHUNK).min(values.len());
+                for (to, i) in bytes.chunks_exact_mut(8).zip(start..end) {
+                    to.copy_from_slice(&values.get(i).to_le_bytes());
+                }
+                crc.update(&bytes[..8 * (end - start)]);
             }
         }
         Ok(EntriesIdentity {

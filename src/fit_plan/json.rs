@@ -7,7 +7,7 @@ use super::{
     ValuesPlan,
 };
 use crate::error::{Error, Result};
-use crate::options::{OPTION_TABLE, OptionRole, Options};
+use crate::options::{ExternalAlgorithm, Options};
 use crate::problem::MatrixKind;
 
 /// Version of the format, the value of the field that a plan begins with.
@@ -16,9 +16,7 @@ const FORMAT: u64 = 1;
 impl FitPlan {
     /// Returns the plan as JSON on one line, without a line end. Numbers that are not finite are `null`.
     pub fn to_json(&self) -> String {
-        let options = OPTION_TABLE
-            .iter()
-            .filter(|o| !o.has_role(OptionRole::NotSaved));
+        let options = FitPlan::stated_options(&self.options).into_iter();
         let options = options.map(|o| (o.name.to_string(), json!(self.options.get(o.name))));
         let matrices = self.matrices.iter().map(|m| {
             json!({"mode": m.mode + 1, "kind": m.kind.to_string(), "weight": m.weight, "penalty": m.penalty})
@@ -75,6 +73,15 @@ impl FitPlan {
 
     /// Reads what [`to_json`](Self::to_json) wrote.
     pub fn from_json(text: &str) -> Result<FitPlan> {
+        FitPlan::from_json_with(text, &[])
+    }
+
+    /// The same for plans in which these algorithms of other crates may be named.
+    #[doc(hidden)]
+    pub fn from_json_with(
+        text: &str,
+        algorithms: &'static [&'static ExternalAlgorithm],
+    ) -> Result<FitPlan> {
         let value: Value = serde_json::from_str(text.trim())
             .map_err(|e| Error::argument(format!("the plan is not JSON: {e}")))?;
         let plan = Field {
@@ -99,7 +106,7 @@ impl FitPlan {
                 matrices: data.field("matrices")?.list(Field::identity)?,
                 valid: data.field("valid")?.optional(Field::identity)?,
             },
-            options: plan.field("options")?.options()?,
+            options: plan.field("options")?.options(algorithms)?,
             ranks: plan.field("ranks")?.list(|f| Ok(f.integer()? as usize))?,
             matrices: plan.field("matrices")?.list(Field::matrix)?,
             values: ValuesPlan {
@@ -218,23 +225,20 @@ impl<'a> Field<'a> {
         })
     }
 
-    fn options(&self) -> Result<Options> {
+    fn options(&self, algorithms: &'static [&'static ExternalAlgorithm]) -> Result<Options> {
         let given = self
             .value
             .as_object()
             .ok_or_else(|| self.wrong("an object"))?;
-        let mut options = Options::default();
-        for option in OPTION_TABLE
-            .iter()
-            .filter(|o| !o.has_role(OptionRole::NotSaved))
-        {
+        let mut options = Options::default().with_algorithms(algorithms);
+        // It decides which others there are.
+        options.set("algorithm", self.field("algorithm")?.text()?)?;
+        let stated = FitPlan::stated_options(&options);
+        for option in &stated {
             options.set(option.name, self.field(option.name)?.text()?)?;
         }
         for name in given.keys() {
-            let is_known = |o: &&crate::options::OptionInfo| {
-                o.name == name && !o.has_role(OptionRole::NotSaved)
-            };
-            if !OPTION_TABLE.iter().any(|o| is_known(&o)) {
+            if !stated.iter().any(|o| o.name == name) {
                 return Err(Error::argument(format!(
                     "{}.{name} is not an option of a plan in this version",
                     self.name

@@ -11,7 +11,7 @@ mod text;
 pub use choice::Choice;
 pub use data_identity::{DataIdentity, EntriesIdentity};
 
-use crate::options::{OPTION_TABLE, OptionRole, Options};
+use crate::options::{OptionInfo, OptionRole, Options};
 use crate::problem::MatrixKind;
 
 /// The plan of a fit. It does not depend on the machine.
@@ -115,17 +115,20 @@ impl FitPlan {
     /// Returns these options without those of the machine, which have their defaults.
     pub(crate) fn portable_options(options: &Options) -> Options {
         let mut portable = options.clone();
-        let defaults = Options::default();
-        for option in OPTION_TABLE
-            .iter()
-            .filter(|o| o.has_role(OptionRole::NotSaved))
-        {
-            let value = defaults.get(option.name).unwrap_or_default();
+        let is_of_machine = |o: &&OptionInfo| o.has_role(OptionRole::NotSaved);
+        for option in options.all_options().iter().filter(is_of_machine) {
             portable
-                .set(option.name, &value)
+                .set(option.name, option.default)
                 .expect("defaults are valid");
         }
         portable.given.clear();
         portable
+    }
+
+    /// Returns the options that a plan states: all but those of the machine.
+    fn stated_options(options: &Options) -> Vec<OptionInfo> {
+        let mut stated = options.all_options();
+        stated.retain(|o| !o.has_role(OptionRole::NotSaved));
+        stated
     }
 }

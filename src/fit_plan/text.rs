@@ -3,7 +3,6 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{FitPlan, StartPlan};
-use crate::options::{OPTION_TABLE, OptionRole};
 
 impl Display for FitPlan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -79,10 +78,9 @@ impl Display for FitPlan {
         for choice in &self.choices {
             writeln!(f, "choice: {}: {}", choice.question, choice.answer)?;
         }
-        let options = OPTION_TABLE
-            .iter()
-            .filter(|o| !o.has_role(OptionRole::NotSaved));
+        let options = FitPlan::stated_options(o);
         let options: Vec<String> = options
+            .iter()
             .map(|o| format!("{}={}", o.name, name(o.name)))
             .collect();
         writeln!(f, "options: {}", options.join(" "))

@@ -17,7 +17,8 @@ const MAX_CORE_ENTRIES: usize = 1 << 24;
 impl Model {
     /// Allocates a model of zeros for `problem`, with the ranks of `options` lowered to the number of rows of each mode.
     /// Also returns one message for each rank that was lowered.
-    pub(crate) fn zeros(problem: &Problem<'_>, options: &Options) -> Result<(Model, Vec<String>)> {
+    #[doc(hidden)]
+    pub fn zeros(problem: &Problem<'_>, options: &Options) -> Result<(Model, Vec<String>)> {
         let kind = match options.model {
             ModelKind::Cp => CoreKind::Diagonal,
             _ => CoreKind::Full,

@@ -8,6 +8,7 @@ use super::section_file::{SectionFile, values_by_key};
 use super::snapshot::ParameterSnapshot;
 use crate::error::{Error, Result};
 use crate::format::OpenMode;
+use crate::options::ExternalAlgorithm;
 use crate::try_alloc::try_to_vec;
 
 /// The contents of a checkpoint besides the model.
@@ -57,10 +58,13 @@ fn vector_section(k: usize) -> String {
     format!("vector{k}")
 }
 
-/// Opens a checkpoint as a private copy, because the fit may replace the file.
-pub(crate) fn load_checkpoint(path: &Path) -> Result<(Model, Checkpoint)> {
+/// Opens a checkpoint as a private copy, because the fit may replace the file. It may be of one of these algorithms of other crates.
+pub(crate) fn load_checkpoint(
+    path: &Path,
+    algorithms: &'static [&'static ExternalAlgorithm],
+) -> Result<(Model, Checkpoint)> {
     let file = SectionFile::open(path, OpenMode::Private)?;
-    let model = read_model(&file)?;
+    let model = read_model(&file, algorithms)?;
     if file.range("state").is_none() {
         return Err(Error::file(
             &file.name,

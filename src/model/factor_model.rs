@@ -22,10 +22,14 @@ pub const AVERAGE_ROW: u32 = u32::MAX;
 
 /// A fitted model.
 pub struct Model {
-    pub(crate) shape: CoreShape,
-    pub(crate) core: AlignedVec,
-    pub(crate) modes: Vec<ModelMode>,
-    pub(crate) matrices: Vec<ModelMatrix>,
+    #[doc(hidden)]
+    pub shape: CoreShape,
+    #[doc(hidden)]
+    pub core: AlignedVec,
+    #[doc(hidden)]
+    pub modes: Vec<ModelMode>,
+    #[doc(hidden)]
+    pub matrices: Vec<ModelMatrix>,
     /// Mean of the training values, added to every prediction; 0 if it was not subtracted.
     pub(crate) mean: f64,
     /// Factor of squared errors of the original values in the objective. `None` in a model that was not fitted.
@@ -40,10 +44,12 @@ pub struct Model {
     pub(crate) plan: Option<FitPlan>,
     pub(crate) history: Vec<EpochMetrics>,
     pub(crate) record: FitRecord,
-    pub(crate) orthogonal: bool,
+    #[doc(hidden)]
+    pub orthogonal: bool,
     pub(crate) samples: Option<PosteriorSamples>,
     /// During a fit: the prior mean of a full core, in standardized values. Empty if it is 0.
-    pub(crate) core_prior_mean: Vec<f32>,
+    #[doc(hidden)]
+    pub core_prior_mean: Vec<f32>,
 }
 
 /// Returns an error if `view` does not have `order` modes, those of a model.

@@ -21,12 +21,13 @@ pub struct ModelMode {
     /// Bias of each row, followed by the mean bias for rows without training data. Empty if the model has no biases.
     pub biases: Vec<f32>,
     /// Prior of a row, which folding in new rows needs.
-    pub(crate) prior: RowPrior,
+    #[doc(hidden)]
+    pub prior: RowPrior,
 }
 
 /// The prior of a row of one mode, and the regression of its bias on its factor row.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RowPrior {
+pub struct RowPrior {
     /// M of the penalty `u M u^T - 2 u . linear` of a row u, up to a factor. Row-major without padding; empty if M is
     /// the identity.
     pub metric: Vec<f32>,

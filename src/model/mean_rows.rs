@@ -17,12 +17,14 @@ const ROWS_AT_ONCE: usize = 64;
 
 impl Model {
     /// Recomputes the mean row of every mode from its factor rows.
-    pub(crate) fn update_mean_rows(&mut self) -> Result<()> {
+    #[doc(hidden)]
+    pub fn update_mean_rows(&mut self) -> Result<()> {
         self.set_mean_rows(|count, sum| Ok((0..count).map(sum).collect()))
     }
 
     /// Does the same with all threads of a pool.
-    pub(crate) fn update_mean_rows_with(&mut self, pool: &ThreadPool<'_>) -> Result<()> {
+    #[doc(hidden)]
+    pub fn update_mean_rows_with(&mut self, pool: &ThreadPool<'_>) -> Result<()> {
         self.set_mean_rows(|count, sum| pool.map(count, || (), |(), c| sum(c)))
     }
 

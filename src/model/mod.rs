@@ -29,6 +29,8 @@ pub use factor_matrix::FactorMatrix;
 pub use factor_model::{AVERAGE_ROW, Model};
 pub use factors::{ModelMatrix, ModelMode};
 pub use fit_record::{EpochMetrics, FitEvent, FitOutcome, FitRecord};
+#[doc(hidden)]
+pub use model_file::load_with;
 pub use model_file::{is_model, load, save};
 pub use posterior_samples::ProbitLink;
 pub use posterior_samples::{PosteriorSample, PosteriorSamples};
@@ -39,7 +41,8 @@ pub use quantized_rows::QuantizedRows;
 pub(crate) use allocate::check_ranks;
 pub(crate) use checkpoint::{Checkpoint, load_checkpoint, save_checkpoint};
 pub(crate) use factor_model::check_order;
-pub(crate) use factors::RowPrior;
+#[doc(hidden)]
+pub use factors::RowPrior;
 pub(crate) use noise_factors::NoiseFactors;
 pub(crate) use posterior_samples::UnseenRows;
 pub(crate) use snapshot::ParameterSnapshot;

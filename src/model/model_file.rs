@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::fit_plan::FitPlan;
 use crate::format::{MAX_DIM, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
 use crate::kernel::{CoreKind, CoreShape, MAX_ORDER};
-use crate::options::Options;
+use crate::options::{ExternalAlgorithm, Options};
 use crate::problem::MatrixKind;
 use crate::simd::AlignedVec;
 use crate::try_alloc::{CORE_ENTRIES, try_to_vec};
@@ -44,7 +44,17 @@ pub fn is_model(path: impl AsRef<Path>) -> bool {
 
 /// Opens a model file, or the model of a checkpoint. With [`OpenMode::Mapped`] factors stay in the mapped file.
 pub fn load(path: impl AsRef<Path>, mode: OpenMode) -> Result<Model> {
-    let mut model = read_model(&SectionFile::open(path.as_ref(), mode)?)?;
+    load_with(path, mode, &[])
+}
+
+/// Does the same with a model that one of these algorithms of other crates may have fitted.
+#[doc(hidden)]
+pub fn load_with(
+    path: impl AsRef<Path>,
+    mode: OpenMode,
+    algorithms: &'static [&'static ExternalAlgorithm],
+) -> Result<Model> {
+    let mut model = read_model(&SectionFile::open(path.as_ref(), mode)?, algorithms)?;
     // Checkpoints keep the biases of posterior samples only.
     model.apply_sample_biases();
     Ok(model)
@@ -163,7 +173,10 @@ fn epoch_from_values(values: &[f64; EPOCH_VALUES]) -> Option<EpochMetrics> {
 }
 
 /// Reads the model of an opened file and checks that all its sections fit together.
-pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
+pub(super) fn read_model(
+    file: &SectionFile,
+    algorithms: &'static [&'static ExternalAlgorithm],
+) -> Result<Model> {
     let meta = Meta {
         file,
         values: values_by_key(file.text("meta")?),
@@ -201,7 +214,7 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
             max: meta.parse("high")?,
         },
         clips: meta.parse("clips")?,
-        options: Options::from_saved_text(file.text("options")?)
+        options: Options::from_saved_text(file.text("options")?, algorithms)
             .map_err(|e| file.invalid(&e.to_string()))?,
         history: history.ok_or_else(|| file.invalid("section history has no epoch number"))?,
         // A model that was not fitted has no record.
@@ -212,7 +225,7 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
         },
         plan: match file.range("plan") {
             Some(_) => {
-                let plan = FitPlan::from_json(file.text("plan")?);
+                let plan = FitPlan::from_json_with(file.text("plan")?, algorithms);
                 Some(plan.map_err(|e| file.invalid(&e.to_string()))?)
             }
             None => None,

@@ -1,13 +1,18 @@
-//! The algorithms: one row of a table for each, with its name and its properties.
+//! The algorithms: one row of a table for each, with its name and its properties. [`ExternalAlgorithm`] is an algorithm of another
+//! crate, which no table names.
 //!
 //! The properties decide which options an algorithm uses (`table`), and how the solver treats it before and around its epochs.
 
-use super::choices::{ModelKind, choices, unknown_word};
-use super::value::{OptionKind, OptionValue};
+use std::any::Any;
+use std::fmt;
+
+use super::choices::ModelKind;
+use super::value::{OptionKind, OptionValue, unknown_word};
 
 /// What an algorithm is and has.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AlgorithmProperties {
+pub struct AlgorithmProperties {
     /// The only kind of model that it fits; `None` if it fits all.
     pub only_model: Option<ModelKind>,
     /// It is SGD, with a learning rate.
@@ -31,36 +36,84 @@ pub(crate) struct AlgorithmProperties {
 }
 
 /// Whether cells of the tensor and of observed matrices without an entry are 0.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ZeroFilling {
+pub enum ZeroFilling {
     /// They are unknown.
     Never,
-    /// The option `unobserved` decides.
-    Optional,
+    /// They are 0 if an option of the algorithm has a value.
+    Optional {
+        /// Name of the option.
+        option: &'static str,
+        /// Its value where cells are 0.
+        zeros: &'static str,
+        /// Its value where they are unknown.
+        unknown: &'static str,
+    },
     /// They are 0.
     Always,
 }
 
 impl AlgorithmProperties {
-    /// Returns whether cells without an entry are 0 whatever the options say.
-    pub(crate) fn is_always_zero_filled(&self) -> bool {
-        self.zero_filling == ZeroFilling::Always
+    /// An algorithm of a single model of any kind, without anything further.
+    pub const PLAIN: AlgorithmProperties = AlgorithmProperties {
+        only_model: None,
+        has_learning_rate: false,
+        has_biases: false,
+        has_penalties: false,
+        has_constraints: false,
+        has_matrices: false,
+        has_single_model: true,
+        has_orthonormal_factors: false,
+        zero_filling: ZeroFilling::Never,
+        default_epochs: 30,
+    };
+}
+
+/// An option of one algorithm of another crate.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct OwnOption {
+    /// Name with underscores.
+    pub name: &'static str,
+    /// Type and range.
+    pub kind: OptionKind,
+    /// Default value.
+    pub default: &'static str,
+    /// A valid value other than the default.
+    pub example: &'static str,
+    /// Help text.
+    pub help: &'static str,
+    /// Whether a search for options may vary it.
+    pub is_searched: bool,
+}
+
+/// An algorithm of another crate: a static value that [`Options::with_algorithms`](super::Options::with_algorithms) makes known.
+#[doc(hidden)]
+pub struct ExternalAlgorithm {
+    /// Name, as in the option `algorithm`.
+    pub name: &'static str,
+    /// What it is and has.
+    pub properties: AlgorithmProperties,
+    /// The options that only it has.
+    pub options: &'static [OwnOption],
+    /// A `&'static dyn AlgorithmDefinition` of the solver, which is above this layer.
+    pub definition: &'static (dyn Any + Send + Sync),
+}
+
+impl fmt::Debug for ExternalAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }
 
-/// An algorithm of a single model of any kind, without anything further.
-const PLAIN: AlgorithmProperties = AlgorithmProperties {
-    only_model: None,
-    has_learning_rate: false,
-    has_biases: false,
-    has_penalties: false,
-    has_constraints: false,
-    has_matrices: false,
-    has_single_model: true,
-    has_orthonormal_factors: false,
-    zero_filling: ZeroFilling::Never,
-    default_epochs: 30,
-};
+impl PartialEq for ExternalAlgorithm {
+    fn eq(&self, other: &ExternalAlgorithm) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for ExternalAlgorithm {}
 
 const SGD: AlgorithmProperties = AlgorithmProperties {
     has_learning_rate: true,
@@ -68,7 +121,7 @@ const SGD: AlgorithmProperties = AlgorithmProperties {
     has_penalties: true,
     has_constraints: true,
     has_matrices: true,
-    ..PLAIN
+    ..AlgorithmProperties::PLAIN
 };
 
 /// Defines [`Algorithm`] from rows `variant = "name": properties;`.
@@ -78,20 +131,32 @@ macro_rules! algorithms {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Algorithm {
             $($(#[$doc])+ $variant,)+
+            /// An algorithm of another crate.
+            #[doc(hidden)]
+            External(&'static ExternalAlgorithm),
         }
 
+        pub(super) const ALGORITHMS: &[&str] = &[$($name),+];
+
         impl Algorithm {
-            /// All algorithms, in the order of the help.
+            /// All algorithms of this library, in the order of the help.
             pub const ALL: &'static [Algorithm] = &[$(Algorithm::$variant),+];
 
             pub(crate) fn properties(self) -> AlgorithmProperties {
                 match self {
                     $(Algorithm::$variant => $properties,)+
+                    Algorithm::External(algorithm) => algorithm.properties,
+                }
+            }
+
+            /// Returns the word for this choice.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Algorithm::$variant => $name,)+
+                    Algorithm::External(algorithm) => algorithm.name,
                 }
             }
         }
-
-        choices!(Algorithm, ALGORITHMS: $($variant = $name),+);
     };
 }
 
@@ -108,45 +173,37 @@ algorithms! {
         has_penalties: true,
         has_constraints: true,
         has_matrices: true,
-        ..PLAIN
+        ..AlgorithmProperties::PLAIN
     };
     /// Gibbs sampling, row by row; predictions are averaged over posterior samples.
     Gibbs = "gibbs": AlgorithmProperties {
         has_biases: true,
         has_matrices: true,
         has_single_model: false,
-        ..PLAIN
-    };
-    /// SALS-single (Shin, Sael and Kang, TKDE 2017): least squares for a block of columns of one row at a time, CP without
-    /// matrices.
-    Sals = "sals": AlgorithmProperties {
-        only_model: Some(ModelKind::Cp),
-        has_biases: true,
-        has_penalties: true,
-        ..PLAIN
-    };
-    /// CMTF-OPT (Acar, Kolda and Dunlavy, 2011): all parameters at once by L-BFGS, CP.
-    CmtfOpt = "cmtf-opt": AlgorithmProperties {
-        only_model: Some(ModelKind::Cp),
-        has_biases: true,
-        has_penalties: true,
-        has_matrices: true,
-        zero_filling: ZeroFilling::Optional,
-        // An epoch is a single step.
-        default_epochs: 500,
-        ..PLAIN
-    };
-    /// CMTF-Tucker-ALS (Ozcaglar, 2012): higher-order orthogonal iteration on the zero-filled tensor and matrices.
-    TuckerAls = "tucker-als": AlgorithmProperties {
-        only_model: Some(ModelKind::Tucker),
-        has_matrices: true,
-        has_orthonormal_factors: true,
-        zero_filling: ZeroFilling::Always,
-        ..PLAIN
+        ..AlgorithmProperties::PLAIN
     };
 }
 
+impl OptionValue for Algorithm {
+    fn parse(text: &str, _: &OptionKind) -> std::result::Result<Self, String> {
+        let found = Algorithm::ALL.iter().find(|a| a.name() == text);
+        found.copied().ok_or_else(|| unknown_word(text, ALGORITHMS))
+    }
+
+    fn print(&self) -> String {
+        self.name().into()
+    }
+}
+
 impl Algorithm {
+    /// Returns the options that only this algorithm has.
+    pub(crate) fn own_options(self) -> &'static [OwnOption] {
+        match self {
+            Algorithm::External(algorithm) => algorithm.options,
+            _ => &[],
+        }
+    }
+
     /// Returns whether rows are updated from all their entries at once, instead of by SGD.
     pub fn is_rowwise(self) -> bool {
         !self.properties().has_learning_rate

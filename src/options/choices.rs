@@ -1,7 +1,6 @@
 //! Options that take one of several words.
 
-use super::value::{OptionKind, OptionValue};
-use crate::nearest_name::did_you_mean;
+use super::value::{OptionKind, OptionValue, unknown_word};
 use crate::simd::Level;
 
 /// The core of the model.
@@ -43,7 +42,7 @@ pub enum Initialization {
 
 impl Initialization {
     /// Returns whether it gives rows a prior mean that penalties shrink them to. The others shrink rows to 0.
-    pub(crate) fn defines_prior_mean(self) -> bool {
+    pub fn defines_prior_mean(self) -> bool {
         matches!(self, Initialization::Gibbs | Initialization::Identity)
     }
 }
@@ -79,15 +78,6 @@ pub enum LikelihoodChoice {
     Probit,
 }
 
-/// The cells of the tensor and of observed matrices without an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unobserved {
-    /// Unknown: the objective is a sum over the observed entries.
-    Unknown,
-    /// 0: the objective is a sum over all cells of the rows that occur. Observed matrices are full.
-    Zeros,
-}
-
 /// The instruction set of the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelChoice {
@@ -114,12 +104,6 @@ impl KernelChoice {
             KernelChoice::Avx512 => Some(Level::Avx512),
         }
     }
-}
-
-/// Returns the reason why `text` is none of `words`.
-pub(super) fn unknown_word(text: &str, words: &[&str]) -> String {
-    let suggestion = did_you_mean(text, words.iter().copied());
-    format!("it must be one of {}{suggestion}", words.join(", "))
 }
 
 /// Defines the list of words of an enum and its [`OptionValue`].
@@ -151,13 +135,10 @@ macro_rules! choices {
     };
 }
 
-pub(super) use choices;
-
 choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
 choices!(Initialization, INITIALIZATIONS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Paper = "paper", Normal = "normal");
 choices!(LearningRateSchedule, SCHEDULES: Inverse = "inverse", Square = "square");
 choices!(PenaltyScaling, PENALTY_SCALINGS: Constant = "row", SqrtCount = "root", Count = "entry");
 choices!(LikelihoodChoice, LIKELIHOODS: Auto = "auto", Gaussian = "gaussian", Probit = "probit");
-choices!(Unobserved, UNOBSERVED: Unknown = "unknown", Zeros = "zeros");
 choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");

@@ -19,9 +19,11 @@ mod table;
 mod value;
 
 pub use algorithms::Algorithm;
+#[doc(hidden)]
+pub use algorithms::{AlgorithmProperties, ExternalAlgorithm, OwnOption, ZeroFilling};
 pub use choices::{
     Initialization, KernelChoice, LearningRateSchedule, LikelihoodChoice, ModelKind, Penalty,
-    PenaltyScaling, Unobserved,
+    PenaltyScaling,
 };
 pub use presets::PRESETS;
 pub use table::{OPTION_TABLE, OptionInfo, Options};

@@ -1,10 +1,10 @@
 //! The table of options and the struct that holds their values.
 
-use super::algorithms::{ALGORITHMS, Algorithm, ZeroFilling};
+use super::algorithms::{ALGORITHMS, Algorithm, ExternalAlgorithm, OwnOption, ZeroFilling};
 use super::choices::{
     INITIALIZATIONS, Initialization, KERNELS, KernelChoice, LIKELIHOODS, LearningRateSchedule,
     LikelihoodChoice, MODELS, ModelKind, PENALTIES, PENALTY_SCALINGS, Penalty, PenaltyScaling,
-    SCHEDULES, UNOBSERVED, Unobserved,
+    SCHEDULES,
 };
 use super::value::{OptionKind, OptionValue};
 use crate::error::{Error, Result};
@@ -49,6 +49,32 @@ impl OptionInfo {
         all.filter(move |algorithm| is_used_by(*algorithm))
     }
 
+    /// Returns whether an algorithm uses the option.
+    pub(crate) fn is_used_by(&self, algorithm: Algorithm) -> bool {
+        (self.is_used_by)(algorithm)
+    }
+
+    /// Describes an option that only one algorithm has.
+    fn of_algorithm(own: &OwnOption) -> OptionInfo {
+        OptionInfo {
+            name: own.name,
+            kind: own.kind,
+            default: own.default,
+            help: own.help,
+            example: own.example,
+            is_used_by: ALL,
+            roles: match own.is_searched {
+                true => &[],
+                false => &[OptionRole::NotSearched],
+            },
+        }
+    }
+
+    /// Returns whether a search for options can vary it.
+    pub fn is_searched(&self) -> bool {
+        !self.has_role(OptionRole::NotSearched)
+    }
+
     /// Returns whether the option has a role.
     pub(crate) fn has_role(&self, role: OptionRole) -> bool {
         self.roles.contains(&role)
@@ -65,7 +91,6 @@ const SGD: UsedBy = |a| a.properties().has_learning_rate;
 const PENALIZED: UsedBy = |a| a.properties().has_penalties;
 const CONSTRAINED: UsedBy = |a| a.properties().has_constraints;
 const COUPLED: UsedBy = |a| a.properties().has_matrices;
-const ZERO_FILLED_BY_OPTION: UsedBy = |a| a.properties().zero_filling == ZeroFilling::Optional;
 
 /// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, used by, [roles], example, help;`.
 macro_rules! options {
@@ -77,11 +102,15 @@ macro_rules! options {
             $(#[doc = $help] pub $name: $type,)+
             /// The names of options that were set by name, other than by a preset. Options are equal if their values are.
             pub(crate) given: Vec<&'static str>,
+            /// The algorithms of other crates that can be named.
+            pub(crate) external_algorithms: &'static [&'static ExternalAlgorithm],
+            /// The values of their own options that were set.
+            pub(crate) own: Vec<(&'static str, String)>,
         }
 
         impl PartialEq for Options {
             fn eq(&self, other: &Options) -> bool {
-                $(self.$name == other.$name)&&+
+                $(self.$name == other.$name)&&+ && self.own == other.own
             }
         }
 
@@ -103,52 +132,38 @@ macro_rules! options {
                 Options {
                     $($name: <$type as OptionValue>::parse($default, &$kind).expect("defaults are valid"),)+
                     given: Vec::new(),
+                    external_algorithms: &[],
+                    own: Vec::new(),
                 }
             }
         }
 
         impl Options {
-            /// Sets an option by its name, written with underscores or dashes. Another algorithm changes the number of epochs to its
-            /// default, unless that was set.
-            pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-                let key = name.replace('-', "_");
-                let has_default_epochs = self.has_default_epochs();
-                match key.as_str() {
+            /// Sets an option of the table.
+            fn set_field(&mut self, name: &str, value: &str) -> Result<()> {
+                let key = &name.replace('-', "_")[..];
+                match key {
                     $(stringify!($name) => {
-                        self.$name = <$type as OptionValue>::parse(value, &$kind)
-                            .map_err(|reason| Error::argument(format!("{key} = {value:?}: {reason}")))?;
-                        if !self.given.contains(&stringify!($name)) {
-                            self.given.push(stringify!($name));
-                        }
+                        self.$name = <$type as OptionValue>::parse(value, &$kind).map_err(|reason| invalid(key, value, &reason))?;
+                        self.note_given(stringify!($name));
+                        Ok(())
                     })+
-                    _ => {
-                        let names = || OPTION_TABLE.iter().map(|o| o.name);
-                        let hint = match did_you_mean(&key, names()) {
-                            none if none.is_empty() => {
-                                format!("; options are {}", names().collect::<Vec<_>>().join(", "))
-                            }
-                            suggestion => suggestion,
-                        };
-                        return Err(Error::argument(format!("there is no option '{name}'{hint}")));
-                    }
+                    _ => Err(self.unknown_option(name)),
                 }
-                if key == "algorithm" && has_default_epochs {
-                    self.epochs = self.algorithm.properties().default_epochs;
-                }
-                Ok(())
             }
 
             /// Returns the value of an option in the form that [`Options::set`] takes; `None` if there is no such option.
             pub fn get(&self, name: &str) -> Option<String> {
                 match name.replace('-', "_").as_str() {
                     $(stringify!($name) => Some(OptionValue::print(&self.$name)),)+
-                    _ => None,
+                    key => self.own_value(key).map(str::to_string),
                 }
             }
 
             /// Checks the ranges of all fields, as [`Options::set`] does for text.
             pub fn validate(&self) -> Result<()> {
-                let mut parsed = Options::default();
+                let mut parsed = Options::default().with_algorithms(self.external_algorithms);
+                parsed.algorithm = self.algorithm;
                 $(parsed.set(stringify!($name), &OptionValue::print(&self.$name))?;)+
                 Ok(())
             }
@@ -158,13 +173,13 @@ macro_rules! options {
 
 options! {
     algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked", ALL, [NotSearched], "als",
-        "Algorithm: blocked (SGD), gibbs (slower, usually more accurate) or als; of the paper: opt, naive, sals, cmtf-opt, tucker-als";
+        "Algorithm: blocked (SGD), gibbs (slower, usually more accurate) or als; of the paper: opt, naive";
     model: ModelKind, OptionKind::Choice(MODELS), "auto", ALL, [], "cp",
         "Core tensor: tucker, cp, or auto (cp if rank is auto)";
     rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL, [], "3",
         "Rank of each mode, or one for all; auto: by data size";
     epochs: u64, OptionKind::Integer(0, 1_000_000), "30", SINGLE_MODEL, [Changeable], "5",
-        "Maximum number of passes (cmtf-opt: 500; not gibbs)";
+        "Maximum number of passes (not gibbs)";
     eta: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", SGD, [], "0.3",
         "Initial learning rate of SGD";
     schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square", SGD, [], "inverse",
@@ -211,7 +226,7 @@ options! {
         "Stop after this many seconds in all; 0: never";
     eval_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL, [NotSearched], "2",
         "Epochs between two evaluations of the errors";
-    checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL, [NotSearched, Changeable], "2",
+    checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL, [NotSearched, NotSaved, Changeable], "2",
         "Epochs between two checkpoints";
     threads: u64, OptionKind::Integer(0, 4096), "0", ALL, [NotSearched, NotSaved, Changeable], "1",
         "Number of threads; 0: all available cores";
@@ -221,28 +236,125 @@ options! {
         "Instruction set: auto, scalar, wide, avx2 or avx512";
     seed: u64, OptionKind::Integer(0, u64::MAX), "0", ALL, [NotSearched], "1",
         "Random seed";
-    subset_size: u64, OptionKind::Integer(1, 1024), "10", |a| a == Algorithm::Sals, [], "1",
-        "Columns that sals updates together";
-    inner_epochs: u64, OptionKind::Integer(1, 1000), "1", |a| a == Algorithm::Sals, [], "2",
-        "Updates of each such subset of columns per epoch (sals)";
-    unobserved: Unobserved, OptionKind::Choice(UNOBSERVED), "unknown", ZERO_FILLED_BY_OPTION, [NotSearched], "zeros",
-        "Cells without an entry: unknown or zeros (cmtf-opt)";
+}
+
+/// Returns the error of a value that an option does not have.
+fn invalid(key: &str, value: &str, reason: &str) -> Error {
+    Error::argument(format!("{key} = {value:?}: {reason}"))
 }
 
 impl Options {
+    /// Makes algorithms of other crates known, so that the option `algorithm` can name them.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_algorithms(mut self, algorithms: &'static [&'static ExternalAlgorithm]) -> Options {
+        self.external_algorithms = algorithms;
+        self
+    }
+
+    /// Returns the options of the table and those that only the algorithm has, in the order of the help.
+    #[doc(hidden)]
+    pub fn all_options(&self) -> Vec<OptionInfo> {
+        let own = self.algorithm.own_options().iter();
+        let table = OPTION_TABLE.iter().copied();
+        table.chain(own.map(OptionInfo::of_algorithm)).collect()
+    }
+
+    /// Returns the same with the own options of all these algorithms, which a program lists before one is chosen.
+    #[doc(hidden)]
+    pub fn options_with(algorithms: &[&'static ExternalAlgorithm]) -> Vec<OptionInfo> {
+        let own = algorithms.iter().flat_map(|a| a.options);
+        let table = OPTION_TABLE.iter().copied();
+        table.chain(own.map(OptionInfo::of_algorithm)).collect()
+    }
+
+    /// Sets an option by its name, written with underscores or dashes. Another algorithm changes the number of epochs to its
+    /// default, unless that was set.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let key = name.replace('-', "_");
+        let has_default_epochs = self.has_default_epochs();
+        let known = self.known_external();
+        let mut own_options = known.iter().flat_map(|a| a.options);
+        if let Some(own) = own_options.find(|o| o.name == key) {
+            return self.set_own(own, value);
+        }
+        match known.iter().find(|a| key == "algorithm" && a.name == value) {
+            Some(algorithm) => {
+                self.algorithm = Algorithm::External(algorithm);
+                self.note_given("algorithm");
+            }
+            None => self.set_field(name, value)?,
+        }
+        if key == "algorithm" && has_default_epochs {
+            self.epochs = self.algorithm.properties().default_epochs;
+        }
+        Ok(())
+    }
+
+    /// Sets an option that only one algorithm has.
+    fn set_own(&mut self, option: &'static OwnOption, value: &str) -> Result<()> {
+        let printed = option.kind.normalized(value);
+        let printed = printed.map_err(|reason| invalid(option.name, value, &reason))?;
+        self.note_given(option.name);
+        self.own.retain(|(name, _)| *name != option.name);
+        if printed != option.default {
+            self.own.push((option.name, printed));
+            self.own.sort_unstable();
+        }
+        Ok(())
+    }
+
+    /// Returns the value of an option that only the algorithm has, or another algorithm that is known; `None` if there is no such
+    /// option.
+    #[doc(hidden)]
+    pub fn own_value(&self, name: &str) -> Option<&str> {
+        let known = self.known_external();
+        let mut options = known.iter().flat_map(|a| a.options);
+        let option = options.find(|o| o.name == name)?;
+        let set = self.own.iter().find(|(set, _)| *set == name);
+        Some(set.map_or(option.default, |(_, value)| value))
+    }
+
+    /// Returns the algorithms of other crates that can be named: that of these options among them.
+    fn known_external(&self) -> Vec<&'static ExternalAlgorithm> {
+        let mut known = self.external_algorithms.to_vec();
+        if let Algorithm::External(own) = self.algorithm {
+            known.push(own);
+        }
+        known
+    }
+
+    fn note_given(&mut self, name: &'static str) {
+        if !self.given.contains(&name) {
+            self.given.push(name);
+        }
+    }
+
+    fn unknown_option(&self, name: &str) -> Error {
+        let names = || self.all_options().into_iter().map(|o| o.name);
+        let hint = match did_you_mean(&name.replace('-', "_"), names()) {
+            none if none.is_empty() => {
+                format!("; options are {}", names().collect::<Vec<_>>().join(", "))
+            }
+            suggestion => suggestion,
+        };
+        Error::argument(format!("there is no option '{name}'{hint}"))
+    }
+
     /// Returns whether cells of the tensor and of observed matrices without an entry are 0, instead of unknown. There are then
     /// neither mean nor biases, and predictions for rows without entries are 0.
     pub fn is_zero_filled(&self) -> bool {
         match self.algorithm.properties().zero_filling {
             ZeroFilling::Never => false,
-            ZeroFilling::Optional => self.unobserved == Unobserved::Zeros,
+            ZeroFilling::Optional { option, zeros, .. } => self.own_value(option) == Some(zeros),
             ZeroFilling::Always => true,
         }
     }
 
     /// Returns whether a mean and biases can be subtracted from the values: not if they must stay non-negative, nor where cells
     /// without an entry are 0.
-    pub(crate) fn allows_baseline(&self) -> bool {
+    #[doc(hidden)]
+    pub fn allows_baseline(&self) -> bool {
         !self.nonneg && !self.is_zero_filled()
     }
 
@@ -256,14 +368,20 @@ impl Options {
             .unwrap_or(DEFAULT_LAMBDA_BIAS)
     }
 
-    /// Parses text that [`Options::to_text`] wrote. Options of a later version are ignored; none counts as given.
-    pub(crate) fn from_saved_text(text: &str) -> Result<Options> {
+    /// Parses text that [`Options::to_text`] wrote, in which these algorithms of other crates may be named. Options of a later version
+    /// are ignored; none counts as given.
+    pub(crate) fn from_saved_text(
+        text: &str,
+        algorithms: &'static [&'static ExternalAlgorithm],
+    ) -> Result<Options> {
+        let known = Options::options_with(algorithms);
         let is_known = |line: &&str| {
             let name = line.split('=').next().unwrap_or_default();
-            OPTION_TABLE.iter().any(|o| o.name == name)
+            known.iter().any(|o| o.name == name)
         };
         let known: Vec<&str> = text.lines().filter(is_known).collect();
-        let mut options = Options::from_text(&known.join("\n"))?;
+        let mut options = Options::default().with_algorithms(algorithms);
+        options.apply_text(&known.join("\n"))?;
         options.given.clear();
         Ok(options)
     }
@@ -289,10 +407,8 @@ impl Options {
 
     /// Returns all options as lines `name=value`, which [`Options::from_text`] parses.
     pub fn to_text(&self) -> String {
-        OPTION_TABLE
-            .iter()
-            .map(|o| format!("{}={}\n", o.name, self.get(o.name).unwrap_or_default()))
-            .collect()
+        let line = |o: OptionInfo| format!("{}={}\n", o.name, self.get(o.name).unwrap_or_default());
+        self.all_options().into_iter().map(line).collect()
     }
 
     /// Parses lines `name=value`; options that are not named keep their defaults.
@@ -305,6 +421,7 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
+    use super::super::algorithms::AlgorithmProperties;
     use super::*;
 
     #[test]
@@ -364,18 +481,90 @@ mod tests {
             assert_eq!(epochs(&format!("algorithm={}", algorithm.name())), default);
         }
         assert_eq!(Options::default().epochs, epochs("algorithm=blocked"));
-        assert_eq!(epochs("algorithm=cmtf-opt"), 500);
-        assert_eq!(epochs("algorithm=cmtf-opt\nalgorithm=als"), 30);
-        assert_eq!(epochs("epochs=30\nalgorithm=cmtf-opt"), 30);
-        assert_eq!(epochs("algorithm=cmtf-opt\nepochs=30"), 30);
-        let mut options = Options::preset("paper").unwrap();
-        options.set("algorithm", "cmtf-opt").unwrap();
-        assert_eq!(options.epochs, 50);
+        assert_eq!(epochs("epochs=7\nalgorithm=als"), 7);
+    }
+
+    static KNOWN: &[&ExternalAlgorithm] = &[&EXTERNAL];
+
+    static EXTERNAL: ExternalAlgorithm = ExternalAlgorithm {
+        name: "external",
+        properties: AlgorithmProperties {
+            has_penalties: true,
+            zero_filling: ZeroFilling::Optional {
+                option: "unlisted",
+                zeros: "zeros",
+                unknown: "unknown",
+            },
+            default_epochs: 500,
+            ..AlgorithmProperties::PLAIN
+        },
+        options: &[
+            OwnOption {
+                name: "unlisted",
+                kind: OptionKind::Choice(&["unknown", "zeros"]),
+                default: "unknown",
+                example: "zeros",
+                help: "Cells without an entry",
+                is_searched: false,
+            },
+            OwnOption {
+                name: "block_size",
+                kind: OptionKind::Integer(1, 9),
+                default: "4",
+                example: "2",
+                help: "Columns of a block",
+                is_searched: true,
+            },
+        ],
+        definition: &(),
+    };
+
+    #[test]
+    fn an_algorithm_of_another_crate_is_known_where_it_is_registered() {
+        let mut options = Options::default();
+        let error = options.set("algorithm", "external").unwrap_err();
+        assert!(error.to_string().contains("blocked, opt"), "{error}");
+        assert!(options.set("block_size", "2").is_err());
+        let mut options = options.with_algorithms(KNOWN);
+        options.set("algorithm", "external").unwrap();
+        assert_eq!(options.epochs, 500);
+        assert!(!options.is_zero_filled());
+        options.set("unlisted", "zeros").unwrap();
+        options.set("block-size", "3").unwrap();
+        assert!(options.is_zero_filled() && options.validate().is_ok());
+        assert!(options.set("block_size", "10").is_err());
+        let saved = options.to_text();
+        assert!(saved.ends_with("unlisted=zeros\nblock_size=3\n"), "{saved}");
+        let known = Options::from_saved_text(&saved, KNOWN).unwrap();
+        assert_eq!(known, options);
+        assert!(Options::from_saved_text(&saved, &[]).is_err());
+        options.set("lambda_m", "2").unwrap();
+        assert_eq!(options.unused(), ["lambda_m"]);
+        options.set("lambda_m", "auto").unwrap();
+        options.set("algorithm", "als").unwrap();
+        assert_eq!(options.unused(), ["unlisted", "block_size"]);
+        assert!(!options.to_text().contains("block_size"));
+    }
+
+    #[test]
+    fn a_number_of_epochs_that_was_set_is_kept() {
+        let options = |text: &str| {
+            let mut options = Options::default().with_algorithms(KNOWN);
+            options.apply_text(text).unwrap();
+            options
+        };
+        assert_eq!(options("algorithm=external\nalgorithm=als").epochs, 30);
+        assert_eq!(options("epochs=30\nalgorithm=external").epochs, 30);
+        assert_eq!(options("algorithm=external\nepochs=30").epochs, 30);
+        let paper = Options::preset("paper").unwrap();
+        let mut paper = paper.with_algorithms(KNOWN);
+        paper.set("algorithm", "external").unwrap();
+        assert_eq!(paper.epochs, 50);
         let mut options = Options {
             epochs: 40,
-            ..Options::default()
+            ..options("")
         };
-        options.set("algorithm", "cmtf-opt").unwrap();
+        options.set("algorithm", "external").unwrap();
         assert_eq!(options.epochs, 40);
     }
 

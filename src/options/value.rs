@@ -1,6 +1,7 @@
 //! Types of options, and how their values are parsed and printed.
 
 use crate::kernel::MAX_ORDER;
+use crate::nearest_name::did_you_mean;
 
 /// The type of an option and the range of its values; bounds are inclusive.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,6 +18,27 @@ pub enum OptionKind {
     IntegerList(usize, usize),
     /// Finite numbers from the first bound to the second, separated by commas.
     RealList(f64, f64),
+}
+
+impl OptionKind {
+    /// Checks a value and returns it in its printed form. The error says what the value must be.
+    pub(super) fn normalized(&self, text: &str) -> std::result::Result<String, String> {
+        match self {
+            OptionKind::Flag => Ok(bool::parse(text, self)?.print()),
+            OptionKind::Integer(..) => Ok(u64::parse(text, self)?.print()),
+            OptionKind::Real(..) => Ok(f64::parse(text, self)?.print()),
+            OptionKind::Choice(words) if words.contains(&text) => Ok(text.into()),
+            OptionKind::Choice(words) => Err(unknown_word(text, words)),
+            OptionKind::IntegerList(..) => Ok(Vec::<usize>::parse(text, self)?.print()),
+            OptionKind::RealList(..) => Ok(Vec::<f64>::parse(text, self)?.print()),
+        }
+    }
+}
+
+/// Returns the reason why `text` is none of `words`.
+pub(super) fn unknown_word(text: &str, words: &[&str]) -> String {
+    let suggestion = did_you_mean(text, words.iter().copied());
+    format!("it must be one of {}{suggestion}", words.join(", "))
 }
 
 /// A type that options can have.

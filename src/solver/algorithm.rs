@@ -5,15 +5,14 @@
 //! until a stopping rule ends the fit. An algorithm implements [`Algorithm`]; only [`Algorithm::epoch`] has no default. What is
 //! known of it before it is created is its [`AlgorithmDefinition`](super::algorithm_definition::AlgorithmDefinition).
 
+use super::algorithm_state::AlgorithmState;
 use super::data::Data;
 use super::entries::Entries;
 use super::loss::{self, SquaredErrors};
-use super::observer::Selection;
 use super::reparametrization;
-use super::rowwise::NoiseModel;
 use super::standardization::Standardization;
 use crate::error::Result;
-use crate::fit_plan::NoisePlan;
+use crate::fit_plan::{Choice, NoisePlan};
 use crate::model::Model;
 use crate::options::{ModelKind, Options};
 use crate::parallel::ThreadPool;
@@ -22,11 +21,14 @@ use crate::simd::Level;
 use crate::value_range::ValueRange;
 
 /// Everything that an algorithm reads and the driver owns.
-pub(super) struct FitContext<'m> {
+pub struct FitContext<'m> {
     /// All options, resolved. The seed is among them.
     pub options: Options,
+    /// The entries, standardized.
     pub data: Data,
+    /// How values were standardized.
     pub standardization: Standardization,
+    /// What the model is for.
     pub purpose: Purpose,
     /// Instruction set of the kernels.
     pub level: Level,
@@ -36,7 +38,7 @@ pub(super) struct FitContext<'m> {
 
 /// What the model of a fit is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub enum Purpose {
     /// The result that the caller asked for.
     #[default]
     Result,
@@ -46,7 +48,7 @@ pub(super) enum Purpose {
 
 /// An epoch that the driver asks for.
 #[derive(Clone, Copy)]
-pub(super) struct EpochRequest {
+pub struct EpochRequest {
     /// Number of the epoch, counted from 1.
     pub number: u64,
     /// Number of rollbacks so far. An epoch that is repeated after one visits the entries in another order.
@@ -64,7 +66,7 @@ impl EpochRequest {
 
 /// Origin of the parameters that the first epoch starts from.
 #[derive(Clone, Copy)]
-pub(super) enum Origin<'a> {
+pub enum Origin<'a> {
     /// Random starting values.
     Random,
     /// Another model, whose rows the model has taken over.
@@ -74,60 +76,29 @@ pub(super) enum Origin<'a> {
 }
 
 /// State in which an algorithm is created.
-pub(super) struct InitialState<'a> {
+pub struct InitialState<'a> {
+    /// Where the parameters come from.
     pub origin: Origin<'a>,
-    pub algorithm: AlgorithmState,
+    /// The state of a checkpoint, as [`Algorithm::state`] returned it; otherwise empty.
+    pub algorithm: &'a AlgorithmState,
     /// The vectors of a checkpoint, as [`Algorithm::vectors`] returned them, with their parts joined.
     pub vectors: &'a [Vec<f32>],
+    /// The test entries, if any.
     pub test: Option<&'a Entries>,
+    /// The validation entries, if any.
     pub validation: Option<&'a Entries>,
-}
-
-/// State that algorithms carry from epoch to epoch and that checkpoints keep. The state of another algorithm is left at its
-/// default.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct AlgorithmState {
-    pub blocked: BlockedState,
-    /// Noise of `gibbs`.
-    pub noise: NoiseModel,
-}
-
-/// State of `blocked` between two epochs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct BlockedState {
-    /// Number of partial passes of the next epoch, if that many are possible. Replicas are merged at least once per pass.
-    pub passes_per_epoch: u64,
-    /// Mean squared error of the last pass.
-    pub last_pass_error: f64,
-    /// Divergence of the replicas in the last pass, as a fraction of it.
-    pub last_pass_divergence: f64,
-    /// Fraction of an epoch between two measurements of the curvature.
-    pub curvature_interval: f64,
-}
-
-impl Default for BlockedState {
-    /// Returns the state before the first epoch. Replicas diverge fastest at the start, and the curvature changes fastest, so
-    /// both intervals begin with their shortest length.
-    fn default() -> Self {
-        BlockedState {
-            passes_per_epoch: u64::MAX,
-            last_pass_error: f64::INFINITY,
-            last_pass_divergence: 0.0,
-            curvature_interval: 0.0,
-        }
-    }
 }
 
 /// Entries outside the training set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EvaluationSet {
+pub enum EvaluationSet {
     Test,
     Validation,
 }
 
 /// Error on the training entries.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TrainingError {
+pub struct TrainingError {
     /// In units of the data.
     pub rmse: f64,
     /// The objective that epochs lower.
@@ -135,7 +106,7 @@ pub(super) struct TrainingError {
 }
 
 /// A training algorithm.
-pub(super) trait Algorithm {
+pub trait Algorithm {
     /// Runs one epoch. Returns the sum of squared errors met on the way, which reveals a diverging fit without another
     /// pass (0 if the algorithm does not measure it). After an error, [`Error::Cancelled`](crate::error::Error) among them,
     /// the model is invalid, and the driver restores it.
@@ -153,7 +124,7 @@ pub(super) trait Algorithm {
         model: &mut Model,
         context: &FitContext<'_>,
         planned: Option<&NoisePlan>,
-    ) -> Result<(Option<NoisePlan>, Vec<Selection>)> {
+    ) -> Result<(Option<NoisePlan>, Vec<Choice>)> {
         let _ = (model, context, planned);
         Ok((None, Vec::new()))
     }
@@ -229,7 +200,7 @@ pub(super) trait Algorithm {
 
 impl FitContext<'_> {
     /// Computes the squared errors on tensor entries, in standardized units. Predictions are clipped with the option `clip` only.
-    pub(super) fn squared_errors(&self, model: &Model, entries: &Entries) -> Result<SquaredErrors> {
+    pub fn squared_errors(&self, model: &Model, entries: &Entries) -> Result<SquaredErrors> {
         let (standardization, pool) = (&self.standardization, &self.pool);
         let clip = if self.options.clip == Some(true) {
             standardization.standardized_range(model.range)
@@ -241,7 +212,7 @@ impl FitContext<'_> {
 
     /// Returns the RMSE for entries of a total weight, in units of the data. With the option `clip`, which is resolved, it is
     /// that of clipped predictions.
-    pub(super) fn rmse(&self, squared_errors: SquaredErrors, weight: f64) -> f64 {
+    pub fn rmse(&self, squared_errors: SquaredErrors, weight: f64) -> f64 {
         let squares = if self.options.clip == Some(true) {
             squared_errors.clipped
         } else {
@@ -252,7 +223,7 @@ impl FitContext<'_> {
 }
 
 /// Computes the RMSE and the loss on the training entries for models that are one set of parameters.
-pub(super) fn default_training_error(
+pub fn default_training_error(
     model: &Model,
     context: &FitContext<'_>,
     squared_errors: Option<SquaredErrors>,
@@ -295,11 +266,7 @@ pub(super) fn default_evaluation_error(
 
 /// Normalizes the columns of a non-negative model, or orthonormalizes the factors of a Tucker model if the option
 /// `orthogonal` is set. Predictions do not change, even if a cancellation ends it early.
-pub(super) fn canonical_form(
-    model: &mut Model,
-    options: &Options,
-    monitor: &dyn Monitor,
-) -> Result<()> {
+pub fn canonical_form(model: &mut Model, options: &Options, monitor: &dyn Monitor) -> Result<()> {
     if options.nonneg {
         reparametrization::normalize_columns(model, monitor)
     } else if options.orthogonal && options.model == ModelKind::Tucker {

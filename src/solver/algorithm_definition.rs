@@ -4,18 +4,21 @@
 //! a default. [`algorithm_factory`](super::algorithm_factory) lists the definitions.
 
 use super::algorithm::{Algorithm, FitContext, InitialState};
+use super::algorithm_state::AlgorithmState;
 use super::entry_layout::EntryLayout;
 use super::fit_sizes::FitSizes;
-use super::observer::Selection;
+use super::rowwise::{FixedModel, NewRowEntries, NewRows};
 use crate::error::Result;
+use crate::fit_plan::Choice;
 use crate::kernel::CoreShape;
 use crate::model::Model;
 use crate::options::{ModelKind, Options};
+use crate::parallel::ThreadPool;
 use crate::problem::Problem;
 use crate::simd::Level;
 
 /// The definition of an algorithm.
-pub(super) trait AlgorithmDefinition: Sync {
+pub trait AlgorithmDefinition: Sync {
     /// Refuses a problem or options that the algorithm does not support, before any work on them.
     fn check_support(&self, problem: &Problem<'_>, options: &Options) -> Result<()> {
         let _ = (problem, options);
@@ -26,7 +29,7 @@ pub(super) trait AlgorithmDefinition: Sync {
     fn plan(&self, problem: &Problem<'_>, shape: &CoreShape, options: &Options) -> AlgorithmPlan;
 
     /// Describes how the algorithm interprets its own options, for the record of the fit.
-    fn selections(&self, options: &Options) -> Vec<Selection> {
+    fn selections(&self, options: &Options) -> Vec<Choice> {
         let _ = options;
         Vec::new()
     }
@@ -34,6 +37,31 @@ pub(super) trait AlgorithmDefinition: Sync {
     /// Returns the instruction set of the kernels.
     fn kernel_level(&self, options: &Options) -> Result<Level> {
         Level::choose(options.kernel.level())
+    }
+
+    /// Returns the state before the first epoch. Checkpoints have its fields.
+    fn initial_state(&self) -> AlgorithmState {
+        AlgorithmState::default()
+    }
+
+    /// Checks the state of a checkpoint, which has the fields of [`AlgorithmDefinition::initial_state`].
+    fn check_state(&self, state: &AlgorithmState) -> std::result::Result<(), String> {
+        let _ = state;
+        Ok(())
+    }
+
+    /// Solves for new rows of a fitted model, given everything else; `None` if they are the least-squares solutions of their entries
+    /// alone. `strengths` are the penalties of the rows.
+    fn solve_new_rows(
+        &self,
+        model: &Model,
+        fixed: &FixedModel<'_>,
+        entries: &NewRowEntries<'_>,
+        strengths: &[f32],
+        pool: &ThreadPool<'_>,
+    ) -> Option<Result<NewRows>> {
+        let _ = (model, fixed, entries, strengths, pool);
+        None
     }
 
     /// Returns the floating-point operations of an epoch per entry.
@@ -53,17 +81,20 @@ pub(super) trait AlgorithmDefinition: Sync {
 }
 
 /// The sizes of a model that determine the number of operations per entry.
-pub(super) struct ModelSize {
+pub struct ModelSize {
     /// Whether the core is diagonal.
     pub is_cp: bool,
+    /// Number of modes.
     pub order: f64,
     /// Number of elements of a full core.
     pub core: f64,
+    /// Largest rank of a mode.
     pub largest_rank: f64,
 }
 
 impl ModelSize {
-    pub(super) fn new(options: &Options, ranks: &[usize]) -> ModelSize {
+    /// Returns the sizes of a model with these options and ranks.
+    pub fn new(options: &Options, ranks: &[usize]) -> ModelSize {
         ModelSize {
             is_cp: options.model == ModelKind::Cp,
             order: ranks.len() as f64,
@@ -78,14 +109,15 @@ type Create =
     dyn FnOnce(&mut Model, &FitContext<'_>, &InitialState<'_>) -> Result<Box<dyn Algorithm>>;
 
 /// An algorithm that is chosen but not created, because its data is not copied yet.
-pub(super) struct AlgorithmPlan {
+pub struct AlgorithmPlan {
     /// The layout in which the algorithm needs the entries.
     pub layout: EntryLayout,
     create: Box<Create>,
 }
 
 impl AlgorithmPlan {
-    pub(super) fn new<A: Algorithm + 'static>(
+    /// Plans an algorithm that `create` creates once the entries are copied in this layout.
+    pub fn new<A: Algorithm + 'static>(
         layout: EntryLayout,
         create: impl FnOnce(&mut Model, &FitContext<'_>, &InitialState<'_>) -> Result<A> + 'static,
     ) -> AlgorithmPlan {

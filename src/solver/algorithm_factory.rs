@@ -5,9 +5,9 @@ use super::algorithm::{Algorithm, FitContext, InitialState};
 use super::algorithm_definition::{AlgorithmDefinition, AlgorithmPlan, ModelSize};
 use super::fit_sizes::FitSizes;
 use super::memory_check::refuse_above_available_memory;
-use super::observer::Selection;
 use super::support_check::{check_model, check_properties, kind_of};
 use crate::error::Result;
+use crate::fit_plan::Choice;
 use crate::kernel::CoreShape;
 use crate::model::Model;
 use crate::options::{self, Options};
@@ -15,16 +15,17 @@ use crate::problem::{MatrixKind, Problem};
 use crate::simd::Level;
 
 /// Returns the definition of the algorithm that `options` name.
-fn definition(options: &Options) -> &'static dyn AlgorithmDefinition {
+pub(super) fn definition(options: &Options) -> &'static dyn AlgorithmDefinition {
     match options.algorithm {
         options::Algorithm::Blocked => &super::sgd::blocked::Blocked,
         options::Algorithm::Opt => &super::sgd::hogwild::Opt,
         options::Algorithm::Naive => &super::sgd::hogwild::Naive,
         options::Algorithm::Als => &super::rowwise::Als,
         options::Algorithm::Gibbs => &super::rowwise::Gibbs,
-        options::Algorithm::Sals => &super::sals::Sals,
-        options::Algorithm::CmtfOpt => &super::cmtf_opt::CmtfOpt,
-        options::Algorithm::TuckerAls => &super::tucker_als::TuckerAls,
+        options::Algorithm::External(algorithm) => *algorithm
+            .definition
+            .downcast_ref::<&'static dyn AlgorithmDefinition>()
+            .expect("a definition of the solver"),
     }
 }
 
@@ -73,7 +74,7 @@ pub(super) fn create(
 }
 
 /// Describes how the algorithm interprets its own options, for the record of the fit.
-pub(super) fn selections(options: &Options) -> Vec<Selection> {
+pub(super) fn selections(options: &Options) -> Vec<Choice> {
     definition(options).selections(options)
 }
 

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::parallel::ThreadPool;
 
 /// Number of entries, or floats, per chunk where entries are not in blocks.
-pub(super) const CHUNK: usize = 1 << 13;
+pub const CHUNK: usize = 1 << 13;
 
 /// Largest number of partial sums per row in [`accumulator_count`].
 const MAX_ACCUMULATORS: usize = 16;
@@ -14,7 +14,7 @@ const MAX_PARTIAL_SUMS: usize = 1 << 22;
 
 /// Adds up the sums of `count` chunks in chunk order. `sum` computes one chunk on a thread of `pool`; each
 /// thread creates its own state first.
-pub(super) fn sum_chunks<S, const K: usize>(
+pub fn sum_chunks<S, const K: usize>(
     count: usize,
     pool: &ThreadPool<'_>,
     state: impl Fn() -> Result<S> + Sync,

@@ -1,4 +1,4 @@
-//! Selection of how matrices are coupled: which of them a fit uses, and whether cells that a matrix of equal entries does not list
+//! Choice of how matrices are coupled: which of them a fit uses, and whether cells that a matrix of equal entries does not list
 //! are zeros. Held-out entries of the tensor decide.
 //!
 //! In: a problem with matrices whose weight or kind is open, and the options of the fit. Out: weights of 1 or 0, and kinds. A
@@ -9,9 +9,9 @@ use super::driver::{Fit, FitMonitor, FitState, Phase, thread_pool};
 use super::holdout_split::HoldoutSplit;
 use super::hyperparameters::resolve_options;
 use super::input::FitInput;
-use super::observer::Selection;
 use super::row_sample::{RowSample, RowSampling, largest_mode};
 use crate::error::{Error, Result};
+use crate::fit_plan::Choice;
 use crate::options::{Algorithm, Options};
 use crate::problem::{MatrixKind, Problem};
 
@@ -39,7 +39,7 @@ pub(super) struct Couplings {
     /// One for each matrix.
     pub kinds: Vec<MatrixKind>,
     /// The number of each matrix that was compared, and what was chosen.
-    choices: Vec<(usize, Selection)>,
+    choices: Vec<(usize, Choice)>,
 }
 
 impl Couplings {
@@ -49,7 +49,7 @@ impl Couplings {
     }
 
     /// Returns what was chosen.
-    pub(super) fn choices(&self) -> impl Iterator<Item = &Selection> {
+    pub(super) fn choices(&self) -> impl Iterator<Item = &Choice> {
         self.choices.iter().map(|(_, choice)| choice)
     }
 }
@@ -122,7 +122,7 @@ pub(super) fn select_couplings(
             false => "matrix",
         };
         let question = format!("{noun} {}", matrix.entries.name());
-        let choice = Selection::new(
+        let choice = Choice::new(
             &question,
             format!("{choice} ({})", evidence.text),
             &evidence.numbers,

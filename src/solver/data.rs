@@ -23,11 +23,14 @@ use crate::simd::padded_len;
 use crate::try_alloc::{try_collect, try_zeroed};
 
 /// A coupled matrix or graph.
-pub(super) struct MatrixData {
+pub struct MatrixData {
+    /// Number of the mode, counted from 0.
     pub mode: usize,
     /// Weight lambda_m of its squared errors, divided by the variance of its standardized values.
     pub weight: f32,
+    /// What cells without an entry are.
     pub kind: MatrixKind,
+    /// The entries.
     pub entries: Entries,
     /// Rank of its mode.
     pub rank: usize,
@@ -48,12 +51,14 @@ pub(super) struct MatrixData {
 }
 
 /// Everything that an epoch reads.
-pub(super) struct Data {
+pub struct Data {
+    /// The entries of the tensor.
     pub tensor: Entries,
     /// Total weight of the tensor entries: their number if they are not weighted.
     pub tensor_weight: f64,
     /// Number of tensor and matrix entries.
     pub entry_count: usize,
+    /// The coupled matrices.
     pub matrices: Vec<MatrixData>,
     /// For each mode, the penalty of each row divided by the number of its tensor entries; 0 for rows without any.
     pub row_penalty: Vec<Vec<f32>>,
@@ -76,13 +81,16 @@ pub(super) struct Data {
 
 /// Settings that turn a problem into [`Data`].
 #[derive(Clone, Copy)]
-pub(super) struct DataConfig<'a> {
+pub struct DataConfig<'a> {
+    /// Seed of all random numbers.
     pub seed: u64,
+    /// Penalty of rows.
     pub penalty: RowPenalty,
     /// Weight of each matrix.
     pub matrix_weights: &'a [f64],
     /// Learning rate of the core as a multiple of that of the epoch.
     pub core_eta_scale: f64,
+    /// How values were standardized.
     pub standardization: &'a Standardization,
     /// Split whose training part is copied; all entries if there is none.
     pub holdout: Option<HoldoutSplit>,
@@ -90,7 +98,7 @@ pub(super) struct DataConfig<'a> {
 
 impl Data {
     /// Copies the entries of `problem` in the given layout and computes the penalties of rows and columns.
-    pub(super) fn new(
+    pub fn new(
         problem: &Problem<'_>,
         shape: &CoreShape,
         config: DataConfig<'_>,

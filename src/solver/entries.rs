@@ -9,7 +9,7 @@ use crate::parallel::ThreadPool;
 use crate::try_alloc::try_to_vec;
 
 /// The entries of the tensor or of a matrix.
-pub(super) enum Entries {
+pub enum Entries {
     /// One after the other, for the lock-free and the row-wise algorithms.
     List(EntryList),
     /// In blocks, for `blocked` and for measuring errors.
@@ -19,7 +19,7 @@ pub(super) enum Entries {
 }
 
 /// Entries one after the other, in any order.
-pub(super) struct EntryList {
+pub struct EntryList {
     /// Number of rows per entry.
     pub order: usize,
     /// The rows of one entry after the other.
@@ -41,7 +41,7 @@ impl EntryList {
     }
 
     /// Returns the values before biases were subtracted.
-    pub(super) fn original_values(&self) -> &[f32] {
+    pub fn original_values(&self) -> &[f32] {
         if self.values_with_biases.is_empty() {
             &self.values
         } else {
@@ -89,11 +89,7 @@ impl EntryList {
 impl Entries {
     /// Subtracts the biases of each mode from the values as they were read. Biases that were subtracted
     /// before are replaced.
-    pub(super) fn subtract_biases(
-        &mut self,
-        biases: &[Vec<f32>],
-        pool: &ThreadPool<'_>,
-    ) -> Result<()> {
+    pub fn subtract_biases(&mut self, biases: &[Vec<f32>], pool: &ThreadPool<'_>) -> Result<()> {
         let biases: Vec<&[f32]> = biases.iter().map(Vec::as_slice).collect();
         if biases.is_empty() {
             return Ok(());
@@ -183,7 +179,7 @@ impl Entries {
     ///
     /// # Panics
     /// If they are in blocks.
-    pub(super) fn list(&self) -> &EntryList {
+    pub fn list(&self) -> &EntryList {
         match self {
             Entries::List(s) => s,
             _ => unreachable!("the algorithm asked for a list of entries"),

@@ -17,7 +17,7 @@ use crate::sort::stable_sort_by_key;
 use crate::try_alloc::{try_with_capacity, try_zeroed};
 
 /// The arrangement that an algorithm needs for the entries of the tensor and of the matrices.
-pub(super) enum EntryLayout {
+pub enum EntryLayout {
     /// In random order.
     Shuffled,
     /// In the order of the source.
@@ -27,7 +27,7 @@ pub(super) enum EntryLayout {
 }
 
 /// A partition of the tensor and of each coupled matrix into blocks.
-pub(super) struct Partition {
+pub struct Partition {
     pub tensor: Arc<BlockingSpec>,
     /// Number of entries of the longest row, if the entries of the tensor are in conflict-free classes
     /// instead of blocks.

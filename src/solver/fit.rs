@@ -51,8 +51,8 @@ pub fn fit(
         };
         return train_or_stop(problem, prepared, options, input, observer, &monitor);
     };
-    let (saved_model, saved) = load_checkpoint(path)?;
-    Progress::from_checkpoint(&saved, input)?;
+    let (saved_model, saved) = load_checkpoint(path, options.external_algorithms)?;
+    Progress::from_checkpoint(&saved, saved_model.options(), input)?;
     let options = resumed_options(options, saved_model.options())?;
     // Those of the checkpoint were not checked before.
     check(problem, &options, input)?;

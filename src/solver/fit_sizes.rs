@@ -120,7 +120,7 @@ impl FitSizes {
     }
 
     /// Returns the number of columns of all matrices that are coupled to mode `n`.
-    pub(super) fn matrix_columns(&self, n: usize) -> u64 {
+    pub fn matrix_columns(&self, n: usize) -> u64 {
         let of_mode = self.matrices.iter().filter(|m| m.mode == n);
         of_mode.map(|m| m.columns).sum()
     }

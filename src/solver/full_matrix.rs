@@ -30,7 +30,7 @@ use crate::try_alloc::try_collect;
 const ROWS_PER_TASK: usize = 128;
 
 /// A matrix of which every position counts.
-pub(super) struct FullMatrix {
+pub struct FullMatrix {
     /// Observed entries by row; values are differences to the unobserved value of the column.
     pub by_row: Arc<ModeCsr>,
     /// The same entries by column.
@@ -41,7 +41,7 @@ pub(super) struct FullMatrix {
 
 /// Contribution of full matrices to a row of their mode.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct FullMatrixRow {
+pub struct FullMatrixRow {
     /// Part of the row's penalty that its full matrices carry: 0 if it has tensor entries.
     pub penalty: f32,
     /// Whether the row has no other entries. SGD then solves for it in closed form, as for a column.
@@ -50,7 +50,7 @@ pub(super) struct FullMatrixRow {
 
 impl FullMatrix {
     /// Indexes the observed entries of a matrix with `rows` rows.
-    pub(super) fn new(
+    pub fn new(
         rows: usize,
         entries: &EntryList,
         unobserved_values: Vec<f32>,
@@ -128,7 +128,7 @@ impl FullMatrix {
     }
 
     /// Returns the sum of the squared values of all positions.
-    pub(super) fn sum_of_squares(&self) -> f64 {
+    pub fn sum_of_squares(&self) -> f64 {
         let square = |x: f32| f64::from(x) * f64::from(x);
         let rows = self.by_row.row_count() as f64;
         let squares = self.unobserved_values.iter().map(|&b| square(b));
@@ -142,7 +142,7 @@ impl FullMatrix {
     }
 
     /// Returns sum_k b_k v_k: the factor rows of the columns, weighted by their unobserved values.
-    pub(super) fn unobserved_column_sum(&self, columns: &FactorMatrix) -> Vec<f64> {
+    pub fn unobserved_column_sum(&self, columns: &FactorMatrix) -> Vec<f64> {
         let mut sum = vec![0.0; columns.rank()];
         let nonzero = self.unobserved_values.iter().enumerate();
         for (k, &b) in nonzero.filter(|(_, b)| **b != 0.0) {
@@ -155,7 +155,7 @@ impl FullMatrix {
     }
 
     /// Returns the sum of squared errors over all positions.
-    pub(super) fn squared_error(
+    pub fn squared_error(
         &self,
         rows: &FactorMatrix,
         columns: &FactorMatrix,

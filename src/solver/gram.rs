@@ -9,7 +9,7 @@ use crate::model::FactorMatrix;
 use crate::parallel::ThreadPool;
 
 /// First and second moments of some rows, not divided by their number.
-pub(super) struct RowMoments {
+pub struct RowMoments {
     /// Number of rows.
     pub count: f64,
     /// Sum of the rows.
@@ -20,7 +20,7 @@ pub(super) struct RowMoments {
 
 impl RowMoments {
     /// Returns the full Gram matrix U^T U.
-    pub(super) fn gram(&self) -> Vec<f64> {
+    pub fn gram(&self) -> Vec<f64> {
         let size = self.sum.len();
         let element = |i: usize, j: usize| self.outer_products[i.max(j) * size + i.min(j)];
         (0..size * size)
@@ -30,7 +30,7 @@ impl RowMoments {
 }
 
 /// Computes the moments of the first `count` rows. If there are biases, they count as one more column.
-pub(super) fn row_moments(
+pub fn row_moments(
     rows: &FactorMatrix,
     count: usize,
     biases: &[f32],

@@ -7,7 +7,7 @@ use crate::random::hash_words;
 /// Assigns each entry of the tensor to the held-out part, to the training part or to neither. The
 /// assignment is a function of the seed and the number of the entry.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HoldoutSplit {
+pub struct HoldoutSplit {
     seed: u64,
     /// Entries whose key is below are held out.
     held_out_end: u64,

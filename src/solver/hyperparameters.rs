@@ -8,10 +8,9 @@ use super::core_eta_scale;
 use super::default_rank::{default_gibbs_rank, default_rank, entries_per_row, take_shape};
 use super::driver::{FitMonitor, thread_pool};
 use super::gibbs_init::GibbsStart;
-use super::observer::Selection;
 use super::standardization::Standardization;
 use crate::error::{Error, Result};
-use crate::fit_plan::StartPlan;
+use crate::fit_plan::{Choice, StartPlan};
 use crate::model::Model;
 use crate::options::{
     Algorithm, Initialization, LikelihoodChoice, ModelKind, Options, PenaltyScaling,
@@ -37,7 +36,7 @@ pub(super) struct ResolvedOptions {
     /// Posterior sample that the fit starts from, if it starts from one.
     pub start: Option<GibbsStart>,
     /// What was selected by the data.
-    pub selections: Vec<Selection>,
+    pub selections: Vec<Choice>,
 }
 
 impl ResolvedOptions {
@@ -274,11 +273,11 @@ fn shape_selections(
     options: &Options,
     resolved: &Options,
     init: Option<&Model>,
-) -> Vec<Selection> {
+) -> Vec<Choice> {
     let mut selections = algorithm_factory::selections(options);
     if options.is_zero_filled() && (options.mean || options.biases) {
         let text = "none (cells without an entry are 0)".into();
-        selections.push(Selection::new("mean and biases", text, &[]));
+        selections.push(Choice::new("mean and biases", text, &[]));
     }
     if init.is_some() {
         return selections;
@@ -290,7 +289,7 @@ fn shape_selections(
             ModelKind::Cp => "the default without ranks",
             _ => "ranks are given",
         };
-        selections.push(Selection::new("model", format!("{kind} ({why})"), &[]));
+        selections.push(Choice::new("model", format!("{kind} ({why})"), &[]));
     }
     if let ([], [rank]) = (&options.rank[..], &resolved.rank[..]) {
         let text = match resolved.model {
@@ -304,7 +303,7 @@ fn shape_selections(
             ("rank", *rank as f64),
             ("entries per row", entries_per_row(problem)),
         ];
-        selections.push(Selection::new("rank", text, &evidence));
+        selections.push(Choice::new("rank", text, &evidence));
     }
     selections
 }

@@ -37,7 +37,7 @@ const FIRST_MATRIX_STREAM: u64 = 1 << 17;
 
 /// Fills a model of zeros with random starting values. Each thread fills part of every factor, so that its memory pages
 /// are placed near that thread. With `start = identity` the rows of `zero_mean_modes` are around 0, all others near 1.
-pub(super) fn fill(
+pub fn fill(
     model: &mut Model,
     problem: &Problem<'_>,
     data: &Data,
@@ -140,7 +140,7 @@ pub(super) fn fill(
 }
 
 /// Returns the two modes with the most rows, counted from 0, in ascending order.
-pub(super) fn two_largest_modes(problem: &Problem<'_>) -> [usize; 2] {
+pub fn two_largest_modes(problem: &Problem<'_>) -> [usize; 2] {
     let mut modes: Vec<usize> = (0..problem.order()).collect();
     stable_sort_by_key(&mut modes, &|&n| {
         std::cmp::Reverse(problem.modes()[n].rows().len())

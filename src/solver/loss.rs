@@ -20,7 +20,7 @@ use crate::value_range::ValueRange;
 
 /// Weighted sums of squared errors.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SquaredErrors {
+pub struct SquaredErrors {
     /// Of the predictions themselves.
     pub plain: f64,
     /// Of clipped predictions.
@@ -209,7 +209,7 @@ pub(super) fn bias_penalty(
 }
 
 /// Computes f = 1/2 f_t + sum_m lambda_m / 2 f_m of the paper, given the tensor's sum of squared errors.
-pub(super) fn objective(
+pub fn objective(
     model: &Model,
     data: &Data,
     tensor_squared_error: f64,

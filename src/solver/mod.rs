@@ -11,13 +11,12 @@
 mod algorithm;
 mod algorithm_definition;
 mod algorithm_factory;
+mod algorithm_state;
 mod bias_entries;
 mod bias_update;
 mod biases;
 mod chunked_sum;
-mod cmtf_opt;
 mod core_eta_scale;
-mod core_products;
 mod coupling_selection;
 mod cp_to_tucker;
 mod data;
@@ -50,19 +49,48 @@ mod plan_report;
 mod planner;
 mod reparametrization;
 mod resume;
-mod row_computation;
 mod row_penalty;
 mod row_sample;
 mod rowwise;
-mod sals;
 mod sgd;
 mod standardization;
 mod stream_ids;
 mod support_check;
-mod tucker_als;
 pub mod tune;
 mod unprepared;
 mod value_scale;
+
+#[doc(hidden)]
+pub mod internals {
+    pub use super::algorithm::{
+        Algorithm, EpochRequest, FitContext, InitialState, Origin, Purpose, TrainingError,
+        canonical_form, default_training_error,
+    };
+    pub use super::algorithm_definition::{AlgorithmDefinition, AlgorithmPlan, ModelSize};
+    pub use super::algorithm_state::{AlgorithmState, NamedFields, StateField};
+    pub use super::chunked_sum::{CHUNK, sum_chunks};
+    pub use super::data::{Data, DataConfig, MatrixData};
+    pub use super::entry_layout::EntryLayout;
+    pub use super::fit_sizes::{FitSizes, ModeSize};
+    pub use super::full_matrix::FullMatrix;
+    pub use super::gram::row_moments;
+    pub use super::loss::SquaredErrors;
+    pub use super::row_penalty::RowPenalty;
+    pub use super::rowwise::{
+        FixedMatrix, FixedModel, NewRowEntries, NewRows, RowTask, RowTasks, absorb_diagonal_core,
+        group_by_modes,
+    };
+    pub use super::standardization::Standardization;
+    pub use crate::fit_plan::Choice;
+
+    pub mod initialization {
+        pub use super::super::initialization::{fill, two_largest_modes};
+    }
+
+    pub mod loss {
+        pub use super::super::loss::objective;
+    }
+}
 
 pub use algorithm_factory::{flops_per_entry, further_bytes};
 pub use biases::{BiasOptions, fit_biases};

@@ -1,8 +1,7 @@
 //! Progress reports of a running fit: metrics of each epoch and events.
 
+use crate::fit_plan::Choice;
 use crate::model::{EpochMetrics, FitRecord};
-
-pub(super) use crate::fit_plan::Choice as Selection;
 
 /// Answer of an [`Observer`] after an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +31,7 @@ pub enum Event {
         epoch: u64,
     },
     /// The fit chose something that the options left open.
-    Selected(Selection),
+    Selected(Choice),
     /// The data or the options are probably not what the user intended.
     Warning(String),
     /// The fit stopped.
@@ -62,7 +61,7 @@ impl Event {
     }
 }
 
-impl Selection {
+impl Choice {
     /// Records the choice and tells the observer.
     pub(super) fn report(&self, record: &mut FitRecord, epoch: u64, observer: &mut dyn Observer) {
         let event = Event::Selected(self.clone());

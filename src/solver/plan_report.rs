@@ -1,8 +1,9 @@
 //! What a planner tells of the data and the options: warnings and units.
 
-use super::observer::{Event, Observer, Selection};
+use super::observer::{Event, Observer};
 use super::outliers::describe_outlier;
 use super::value_scale::unit_selections;
+use crate::fit_plan::Choice;
 use crate::model::FitRecord;
 use crate::options::Options;
 use crate::problem::{MatrixKind, Problem};
@@ -60,7 +61,7 @@ pub(super) fn report_zero_filled(
     for matrix in matrices.filter(|m| m.kind == MatrixKind::Observed) {
         let what = format!("matrix {}", matrix.entries.name());
         let text = "full (cells without an entry are 0)".to_string();
-        Selection::new(&what, text, &[]).report(record, 0, observer);
+        Choice::new(&what, text, &[]).report(record, 0, observer);
     }
 }
 

@@ -12,15 +12,15 @@ use super::gibbs_init::GibbsStart;
 use super::holdout_split::HoldoutSplit;
 use super::hyperparameters::resolve_options;
 use super::input::FitInput;
-use super::observer::{Observer, Selection};
+use super::observer::Observer;
 use super::plan_report::{
     report_data, report_zero_filled, warn_of_matrices, warn_of_unused_options,
 };
 use super::standardization::Standardization;
 use crate::error::{Error, Result};
-use crate::fit_plan::{DataIdentity, Estimate, FitPlan, MatrixPlan, StartPlan, ValuesPlan};
+use crate::fit_plan::{Choice, DataIdentity, Estimate, FitPlan, MatrixPlan, StartPlan, ValuesPlan};
 use crate::model::FitRecord;
-use crate::options::{Algorithm, OPTION_TABLE, OptionRole, Options};
+use crate::options::{Algorithm, OptionRole, Options};
 use crate::problem::{MatrixKind, Problem};
 
 /// A fit before its first epoch, and the problem that it fits if that is not the caller's.
@@ -43,7 +43,7 @@ pub(super) fn make_plan<'a, 'p>(
     if options.is_zero_filled() {
         report_zero_filled(problem, &mut record, observer);
     }
-    let mut choices: Vec<Selection> = Vec::new();
+    let mut choices: Vec<Choice> = Vec::new();
     let (mut kinds, mut compared) = (problem.matrix_kinds(), Vec::new());
     if let Some(selected) = select_couplings(problem, &options, input, monitor)? {
         for choice in selected.choices() {
@@ -118,6 +118,11 @@ pub(super) fn follow_plan<'a, 'p>(
     let mut record = FitRecord::default();
     report_data(problem, &options, &mut record, observer);
     let kinds: Vec<MatrixKind> = plan.matrices.iter().map(|m| m.kind).collect();
+    // Matrices without a weight of their own were compared.
+    let matrices = problem.matrices().iter().enumerate();
+    let compared = matrices.filter(|(_, m)| m.weight.is_none());
+    let compared: Vec<usize> = compared.map(|(m, _)| m).collect();
+    warn_of_matrices(problem, &options, &kinds, &compared, &mut record, observer);
     if problem.matrices().iter().any(|m| m.weight.is_none()) {
         options.lambda_m = plan.matrices.iter().map(|m| m.weight).collect();
     }
@@ -158,9 +163,9 @@ pub(super) fn follow_plan<'a, 'p>(
 /// Returns the options of a plan with those of the machine in `given`. Another value that `given` sets must be the planned one.
 pub(super) fn planned_options(plan: &FitPlan, given: &Options) -> Result<Options> {
     let (mut options, defaults) = (plan.options.clone(), Options::default());
-    for option in OPTION_TABLE {
-        let [value, planned, default] =
-            [given, &plan.options, &defaults].map(|o| o.get(option.name).unwrap_or_default());
+    for option in plan.options.all_options() {
+        let [value, planned, default] = [given, &plan.options, &defaults]
+            .map(|o| o.get(option.name).unwrap_or(option.default.into()));
         if option.has_role(OptionRole::NotSaved) {
             options.set(option.name, &value)?;
         } else if value != planned && (given.given.contains(&option.name) || value != default) {

@@ -1,14 +1,13 @@
 //! The part of a checkpoint beside the model, and the conditions under which a fit can be resumed from it.
 
-use super::algorithm::{AlgorithmState, BlockedState};
+use super::algorithm_factory;
+use super::algorithm_state::{AlgorithmState, NamedFields, StateField, lines};
 use super::input::FitInput;
-use super::rowwise::NoiseModel;
 use crate::error::{Error, Result};
 use crate::model::{Checkpoint, MAX_EPOCH, Model};
-use crate::options::{OPTION_TABLE, OptionInfo, OptionRole, Options};
+use crate::options::{OptionInfo, OptionRole, Options};
 
-/// State of a fit between two epochs that a checkpoint keeps besides the model. The names in a checkpoint are those of
-/// [`Progress::fields`].
+/// State of a fit between two epochs that a checkpoint keeps besides the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Progress {
     /// Number of epochs completed.
@@ -34,71 +33,28 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Returns the state before the first epoch.
-    pub(super) fn new() -> Self {
-        Progress {
-            epoch: 0,
-            attempts: 0,
-            eta_scale: 1.0,
-            first_loss: f64::NAN,
-            last_loss: f64::NAN,
-            lowest_loss: f64::INFINITY,
-            best_valid: f64::INFINITY,
-            best_epoch: 0,
-            epochs_since_best: 0,
-            algorithm: AlgorithmState::default(),
-            data_fingerprint: 0,
-        }
-    }
-
-    /// Returns all fields under their names in a checkpoint.
-    fn fields(&mut self) -> [(&'static str, Field<'_>); 17] {
-        let AlgorithmState { blocked, noise } = &mut self.algorithm;
-        [
-            ("epoch", Field::Integer(&mut self.epoch)),
-            ("attempts", Field::Integer(&mut self.attempts)),
-            ("eta_scale", Field::Real(&mut self.eta_scale)),
-            ("first_loss", Field::Real(&mut self.first_loss)),
-            ("last_loss", Field::Real(&mut self.last_loss)),
-            ("lowest_loss", Field::Real(&mut self.lowest_loss)),
-            ("best_valid", Field::Real(&mut self.best_valid)),
-            ("best_epoch", Field::Integer(&mut self.best_epoch)),
-            ("since_best", Field::Integer(&mut self.epochs_since_best)),
-            ("sweeps", Field::Integer(&mut blocked.passes_per_epoch)),
-            ("sweep_error", Field::Real(&mut blocked.last_pass_error)),
-            (
-                "pass_divergence",
-                Field::Real(&mut blocked.last_pass_divergence),
-            ),
-            (
-                "curvature_interval",
-                Field::Real(&mut blocked.curvature_interval),
-            ),
-            ("noise_ratio", Field::Real(&mut noise.variance_ratio)),
-            ("interval_ratio", Field::Real(&mut noise.interval_ratio)),
-            ("biases_only", Field::Flag(&mut noise.has_biases_only)),
-            ("data", Field::Integer(&mut self.data_fingerprint)),
-        ]
-    }
-
-    /// Returns the text of a checkpoint: one line `name=value` per field. Floats are written as the hexadecimal digits of
-    /// their bits, so that a resumed fit is exactly where it was.
+    /// Returns the text of a checkpoint: one line `name=value` per field.
     pub(super) fn to_text(&self) -> String {
-        let mut copy = self.clone();
-        copy.fields()
-            .into_iter()
-            .map(|(name, field)| match field {
-                Field::Integer(x) => format!("{name}={x}\n"),
-                Field::Flag(x) => format!("{name}={}\n", u8::from(*x)),
-                Field::Real(x) => format!("{name}={:016x}\n", x.to_bits()),
-            })
-            .collect()
+        let own = AlgorithmState::of(self);
+        format!("{}{}", own.as_text(), self.algorithm.as_text())
     }
 
     /// Reads the state from a checkpoint, which has exactly the options and fields of this version.
-    pub(super) fn from_checkpoint(saved: &Checkpoint, input: &FitInput<'_>) -> Result<Progress> {
-        let fields = Progress::new().fields().map(|(name, _)| name);
-        let options: Vec<&str> = OPTION_TABLE.iter().map(|o| o.name).collect();
+    pub(super) fn from_checkpoint(
+        saved: &Checkpoint,
+        saved_options: &Options,
+        input: &FitInput<'_>,
+    ) -> Result<Progress> {
+        let algorithm = algorithm_factory::definition(saved_options);
+        let (of_driver, of_algorithm) = (
+            AlgorithmState::of(&Progress::default()),
+            algorithm.initial_state(),
+        );
+        let of_algorithm: Vec<&str> = of_algorithm.names().collect();
+        let fields = of_driver.names().chain(of_algorithm.iter().copied());
+        let fields: Vec<&str> = fields.collect();
+        let options = saved_options.all_options();
+        let options: Vec<&str> = options.iter().map(|o| o.name).collect();
         let (mut lacks, mut unknown) = (Vec::new(), Vec::new());
         for (known, text) in [(&options[..], &saved.options), (&fields[..], &saved.state)] {
             let found: Vec<&str> = lines(text).map(|(name, _)| name).collect();
@@ -131,101 +87,80 @@ impl Progress {
                 format!("{what}; it was not written by this library"),
             ))
         };
-        let Some(progress) = Progress::from_text(&saved.state) else {
-            return refuse("its state cannot be read");
-        };
-        match progress.invalid_field() {
-            Some(name) => refuse(&format!("'{name}' of its state has an invalid value")),
-            None => Ok(progress),
+        let state = AlgorithmState::from_lines(&saved.state);
+        let algorithm_state = state.with_names(&of_algorithm);
+        let checked = state
+            .check::<Progress>()
+            .and_then(|()| algorithm.check_state(&algorithm_state));
+        if let Err(what) = checked {
+            return refuse(&what);
+        }
+        Ok(Progress {
+            algorithm: algorithm_state,
+            ..state.read().unwrap_or_default()
+        })
+    }
+}
+
+impl Default for Progress {
+    /// Returns the state before the first epoch.
+    fn default() -> Self {
+        Progress {
+            epoch: 0,
+            attempts: 0,
+            eta_scale: 1.0,
+            first_loss: f64::NAN,
+            last_loss: f64::NAN,
+            lowest_loss: f64::INFINITY,
+            best_valid: f64::INFINITY,
+            best_epoch: 0,
+            epochs_since_best: 0,
+            algorithm: AlgorithmState::default(),
+            data_fingerprint: 0,
         }
     }
+}
 
-    /// Returns the name of a field that no fit reaches; `None` if there is none.
+impl NamedFields for Progress {
+    fn fields(&mut self) -> Vec<(&'static str, StateField<'_>)> {
+        vec![
+            ("epoch", StateField::Integer(&mut self.epoch)),
+            ("attempts", StateField::Integer(&mut self.attempts)),
+            ("eta_scale", StateField::Real(&mut self.eta_scale)),
+            ("first_loss", StateField::Real(&mut self.first_loss)),
+            ("last_loss", StateField::Real(&mut self.last_loss)),
+            ("lowest_loss", StateField::Real(&mut self.lowest_loss)),
+            ("best_valid", StateField::Real(&mut self.best_valid)),
+            ("best_epoch", StateField::Integer(&mut self.best_epoch)),
+            (
+                "since_best",
+                StateField::Integer(&mut self.epochs_since_best),
+            ),
+            ("data", StateField::Integer(&mut self.data_fingerprint)),
+        ]
+    }
+
     fn invalid_field(&self) -> Option<&'static str> {
-        // A new field has to be considered here.
-        let Progress {
-            epoch,
-            attempts,
-            eta_scale,
-            first_loss,
-            last_loss,
-            lowest_loss,
-            best_valid,
-            best_epoch,
-            epochs_since_best,
-            algorithm:
-                AlgorithmState {
-                    blocked:
-                        BlockedState {
-                            passes_per_epoch,
-                            last_pass_error,
-                            last_pass_divergence,
-                            curvature_interval,
-                        },
-                    noise:
-                        NoiseModel {
-                            variance_ratio,
-                            interval_ratio,
-                            has_biases_only: _,
-                        },
-                },
-            data_fingerprint: _,
-        } = *self;
         // Losses and errors that were not measured are NaN or infinite.
         let is_error = |x: f64| x.is_nan() || x >= 0.0;
-        let is_positive = |x: f64| x.is_finite() && x > 0.0;
-        let is_initial = passes_per_epoch == BlockedState::default().passes_per_epoch;
+        let scale = self.eta_scale;
         let fields = [
-            ("epoch", epoch <= MAX_EPOCH),
-            ("attempts", attempts <= MAX_EPOCH),
-            ("eta_scale", is_positive(eta_scale) && eta_scale <= 1.0),
-            ("first_loss", is_error(first_loss)),
-            ("last_loss", is_error(last_loss)),
-            ("lowest_loss", is_error(lowest_loss)),
-            ("best_valid", is_error(best_valid)),
-            ("best_epoch", best_epoch <= epoch),
-            ("since_best", epochs_since_best <= MAX_EPOCH),
-            ("sweeps", passes_per_epoch.is_power_of_two() || is_initial),
-            ("sweep_error", is_error(last_pass_error)),
-            ("pass_divergence", is_error(last_pass_divergence)),
+            ("epoch", self.epoch <= MAX_EPOCH),
+            ("attempts", self.attempts <= MAX_EPOCH),
             (
-                "curvature_interval",
-                curvature_interval.is_finite() && curvature_interval >= 0.0,
+                "eta_scale",
+                scale.is_finite() && scale > 0.0 && scale <= 1.0,
             ),
-            ("noise_ratio", is_positive(variance_ratio)),
-            ("interval_ratio", is_positive(interval_ratio)),
+            ("first_loss", is_error(self.first_loss)),
+            ("last_loss", is_error(self.last_loss)),
+            ("lowest_loss", is_error(self.lowest_loss)),
+            ("best_valid", is_error(self.best_valid)),
+            ("best_epoch", self.best_epoch <= self.epoch),
+            ("since_best", self.epochs_since_best <= MAX_EPOCH),
         ];
         let invalid = fields.into_iter().find(|(_, is_valid)| !is_valid);
         invalid.map(|(name, _)| name)
     }
-
-    /// Reads the fields that are present; `None` if one cannot be parsed.
-    fn from_text(text: &str) -> Option<Progress> {
-        let mut progress = Progress::new();
-        for (name, field) in progress.fields() {
-            let Some((_, value)) = lines(text).find(|(n, _)| *n == name) else {
-                continue;
-            };
-            match field {
-                Field::Integer(x) => *x = value.parse().ok()?,
-                Field::Flag(x) => *x = value.parse::<u8>().ok().filter(|x| *x <= 1)? == 1,
-                Field::Real(x) => *x = f64::from_bits(u64::from_str_radix(value, 16).ok()?),
-            }
-        }
-        Some(progress)
-    }
-}
-
-/// Returns the names and values of lines `name=value`.
-fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.lines().filter_map(|l| l.split_once('='))
-}
-
-/// A field of [`Progress`].
-enum Field<'a> {
-    Integer(&'a mut u64),
-    Real(&'a mut f64),
-    Flag(&'a mut bool),
 }
 
 /// Returns the options of a resumed fit: those of the checkpoint, except for changeable ones. An option that is given now
@@ -236,14 +171,14 @@ pub(super) fn resumed_options(given: &Options, saved: &Options) -> Result<Option
         let is_baseline = ["mean", "biases"].contains(&option.name);
         option.is_used_by(saved.algorithm) && (saved.allows_baseline() || !is_baseline)
     };
-    for option in OPTION_TABLE {
+    for option in saved.all_options() {
         let (a, b) = (
             given.get(option.name).unwrap_or_default(),
             saved.get(option.name).unwrap_or_default(),
         );
         if option.has_role(OptionRole::Changeable) {
             options.set(option.name, &a)?;
-        } else if a != b && a != "auto" && has_effect(option) {
+        } else if a != b && a != "auto" && has_effect(&option) {
             return Err(Error::argument(format!(
                 "{} is {a} here and {b} in the checkpoint; a resumed fit keeps its options \
                  (start a new one from it, with init, to change them)",

@@ -8,14 +8,16 @@ use crate::try_alloc::try_collect;
 
 /// Regularization weight lambda and its growth with the total weight of a row's entries.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct RowPenalty {
+pub struct RowPenalty {
+    /// Penalty of a row with one entry.
     pub lambda: f64,
+    /// How it grows with the entries of a row.
     pub per: PenaltyScaling,
 }
 
 impl RowPenalty {
     /// Returns the penalty of a row whose entries have this total weight.
-    pub(super) fn of_row(self, entry_weight: f64) -> f64 {
+    pub fn of_row(self, entry_weight: f64) -> f64 {
         self.lambda
             * match self.per {
                 PenaltyScaling::Constant => 1.0,
@@ -25,7 +27,7 @@ impl RowPenalty {
     }
 
     /// Returns the penalty of each row of a mode. A row without tensor entries is penalized like a row with one entry.
-    pub(super) fn of_rows(self, mode: &ModelMode) -> Result<Vec<f32>> {
+    pub fn of_rows(self, mode: &ModelMode) -> Result<Vec<f32>> {
         let weight = |i: usize| match mode.counts[i] {
             0 => 1.0,
             _ => mode.row_weight(i),

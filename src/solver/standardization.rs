@@ -43,7 +43,7 @@ pub(super) enum ValueUnits {
 
 /// Standardization of a coupled matrix.
 #[derive(Clone)]
-pub(super) struct MatrixStandardization {
+pub struct MatrixStandardization {
     pub scale: f64,
     /// One per column, in units of the values; empty if none are subtracted.
     pub offsets: Vec<f32>,
@@ -54,14 +54,14 @@ pub(super) struct MatrixStandardization {
 /// Standardization of the tensor and the matrices of a problem.
 ///
 /// Most algorithms see values without mean and biases, at a standard deviation between 0.7 and 1.4. With `nonneg`, and where
-/// cells without an entry are 0, nothing is subtracted, and only values of an extreme magnitude are scaled ([`value_scale`]). `gibbs`
+/// cells without an entry are 0, nothing is subtracted, and only values of an extreme magnitude are scaled (`value_scale`). `gibbs`
 /// samples mean and biases and scales the tensor itself: here it only subtracts a mean so large that `f32` would lose the differences
 /// between values.
-///
-/// [`value_scale`]: super::value_scale
 #[derive(Clone)]
-pub(super) struct Standardization {
+pub struct Standardization {
+    /// What was subtracted from the values.
     pub mean: f64,
+    /// Scale of the values.
     pub scale: f64,
     /// Standard deviation of the standardized values, or their root mean square if no mean is subtracted; 1 if
     /// that is 0.
@@ -79,6 +79,7 @@ pub(super) struct Standardization {
     pub bias_damping: Vec<f64>,
     /// Whether the biases were fitted to a sample of the entries.
     pub has_sampled_biases: bool,
+    /// The coupled matrices.
     pub matrices: Vec<MatrixStandardization>,
 }
 
@@ -88,7 +89,7 @@ impl Standardization {
     /// For `gibbs` matrices have no offsets: the sampled mean of the rows times a column serves as one. With offsets
     /// its error was slightly larger: 0.8962 instead of 0.8958 on ml100k, 0.8452 instead of 0.8446 on ml1m_half
     /// (means of three seeds, larger for each of them).
-    pub(super) fn new(
+    pub fn new(
         problem: &Problem<'_>,
         options: &Options,
         pool: &ThreadPool<'_>,

@@ -23,5 +23,3 @@ pub const HOLDOUT: u64 = 109;
 pub const TUNING: u64 = 110;
 /// Rows whose entries an initialization uses.
 pub const ROW_SAMPLE: u64 = 111;
-/// Random columns of orthonormal bases.
-pub const BASIS: u64 = 112;

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::kernel::CoreKind;
 use crate::model::{Model, check_ranks};
-use crate::options::{ModelKind, Options};
+use crate::options::{ModelKind, Options, ZeroFilling};
 use crate::problem::{MatrixKind, Problem};
 
 /// Refuses a kind of model that the algorithm does not fit, ranks that no such model has, and data that zero-filling excludes.
@@ -63,12 +63,18 @@ fn expected_model(options: &Options) -> ModelKind {
 /// Refuses weights of entries and samples of zeros where all cells without an entry are 0.
 fn check_zero_filling(problem: &Problem<'_>, options: &Options) -> Result<()> {
     let name = options.algorithm.name();
-    let (who, instead) = match options.algorithm.properties().is_always_zero_filled() {
-        true => (name.to_string(), "use another algorithm"),
-        false => (
-            format!("{name} with unobserved = zeros"),
-            "set unobserved = unknown",
+    let (who, instead) = match options.algorithm.properties().zero_filling {
+        ZeroFilling::Optional {
+            option,
+            zeros,
+            unknown,
+        } => (
+            format!("{name} with {option} = {zeros}"),
+            format!("set {option} = {unknown}"),
         ),
+        ZeroFilling::Always | ZeroFilling::Never => {
+            (name.to_string(), "use another algorithm".into())
+        }
     };
     let refuse = |what: String| Err(Error::argument(format!("{what}, or {instead}")));
     let no_weights = format!("{who} does not support weights of entries: every cell counts once");

@@ -23,7 +23,7 @@ pub(super) fn unprepared_model(
 ) -> Result<(Model, FitSummary)> {
     let (mut model, what) = match (&input.resume, input.init) {
         (Some(path), _) => (
-            model::load(path, OpenMode::Private)?,
+            model::load_with(path, OpenMode::Private, options.external_algorithms)?,
             "the model is that of the checkpoint",
         ),
         (None, Some(init)) => (

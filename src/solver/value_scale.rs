@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::observer::Selection;
 use crate::error::{Error, Result};
+use crate::fit_plan::Choice;
 use crate::options::{Algorithm, Options};
 use crate::problem::{CoupledMatrix, EntrySource, Problem};
 
@@ -59,12 +59,12 @@ pub(super) fn check_magnitudes(problem: &Problem<'_>) -> Result<()> {
 }
 
 /// Describes the units of weights, and of values that are not standardized, that are not 1.
-pub(super) fn unit_selections(problem: &Problem<'_>, options: &Options) -> Vec<Selection> {
+pub(super) fn unit_selections(problem: &Problem<'_>, options: &Options) -> Vec<Choice> {
     let mut selections = Vec::new();
     let mut add = |what: &str, entries: &EntrySource<'_>, unit: f64| {
         if unit != 1.0 {
             let text = format!("divided by {unit:.3e} during the fit");
-            selections.push(Selection::new(
+            selections.push(Choice::new(
                 &format!("{what} of {}", entries.name()),
                 text,
                 &[("unit", unit)],

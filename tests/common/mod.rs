@@ -1,6 +1,7 @@
 //! Helpers that several test binaries share.
 #![allow(dead_code)]
 
+pub mod conformance;
 pub mod forged_entries;
 pub mod forged_model;
 pub mod in_memory;

@@ -16,8 +16,7 @@ const KERNEL_LAYERS: [&str; 7] = [
 const FAMILIES: &str = "families";
 
 /// Files and folders of the families.
-const FAMILY_MODULES: [&str; 10] = [
-    "baselines",
+const FAMILY_MODULES: [&str; 9] = [
     "batch",
     "entries",
     "flops_probe",
@@ -64,8 +63,7 @@ const LAYERS: [&str; 14] = [
 const UNSAFE: [&str; 2] = ["ffi/", "format/file_bytes.rs"];
 
 /// The same of the kernels: vectors, kernels and threads.
-const UNSAFE_IN_KERNELS: [&str; 14] = [
-    "baselines/",
+const UNSAFE_IN_KERNELS: [&str; 13] = [
     "batch/",
     "entries/",
     "flops_probe.rs",
@@ -196,56 +194,45 @@ fn unsafe_code_is_only_in_the_listed_files() {
             "cli/src/{name}"
         );
     }
+    for (name, text) in rust_sources("reproduction/src") {
+        assert!(
+            name.starts_with("kernels/") || !text.contains("allow(unsafe_code)"),
+            "reproduction/src/{name}"
+        );
+    }
     for crate_root in [
         "src/lib.rs",
         "kernel/src/lib.rs",
         "cli/src/lib.rs",
         "cli/src/main.rs",
+        "reproduction/src/lib.rs",
+        "reproduction/src/main.rs",
     ] {
         let text = fs::read_to_string(workspace_root().join(crate_root)).unwrap();
         assert!(text.contains("#![deny(unsafe_code)]"), "{crate_root}");
     }
 }
 
-/// Algorithms with a folder of their own in `src/solver`, and their names in the table of algorithms.
-const ALGORITHM_FOLDERS: [(&str, &str); 3] = [
-    ("cmtf_opt", "CmtfOpt"),
-    ("sals", "Sals"),
-    ("tucker_als", "TuckerAls"),
-];
+/// The baselines, as their folders in `reproduction/src/algorithms`, their types and their names are called.
+const BASELINES: [&str; 3] = ["sals", "cmtfopt", "tuckerals"];
 
 #[test]
-fn an_algorithm_is_named_only_in_its_folder_and_where_it_is_registered() {
-    // One line each, and the rows of the algorithm's own options.
-    let registration = [
-        ("options/algorithms.rs", 1),
-        ("solver/algorithm_factory.rs", 1),
-        ("solver/mod.rs", 1),
-        ("options/table.rs", usize::MAX),
-    ];
-    let sources = rust_sources("src");
-    for (folder, variant) in ALGORITHM_FOLDERS {
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let names = |line: &&str| {
-            let mut words = line.split(|c| !is_word(c));
-            words.any(|word| [folder, variant].contains(&word))
-        };
-        let mut places = 0;
-        for (name, text) in &sources {
-            if name.starts_with(&format!("solver/{folder}/")) {
-                continue;
-            }
+fn the_product_names_no_baseline() {
+    let is_word = |c: char| c.is_alphanumeric() || "_-".contains(c);
+    for folder in ["src", "cli/src"] {
+        for (name, text) in rust_sources(folder) {
             let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
-            let lines = code.lines().filter(|l| !l.trim_start().starts_with("//"));
-            let count = lines.filter(names).count();
-            let limit = registration.iter().find(|(place, _)| place == name);
-            assert!(
-                count <= limit.map_or(0, |(_, limit)| *limit),
-                "{name} names {folder} in {count} lines"
-            );
-            places += usize::from(count > 0);
+            for word in code.split(|c| !is_word(c)) {
+                let word = word.replace(['_', '-'], "").to_lowercase();
+                assert!(!BASELINES.contains(&&word[..]), "{folder}/{name}: {word}");
+            }
         }
-        assert!(places >= 3, "{folder} is named in {places} files only");
+    }
+    // The test still recognizes them.
+    let algorithms = rust_sources("reproduction/src/algorithms");
+    for baseline in BASELINES {
+        let is_of = |name: &str| name.replace('_', "").starts_with(baseline);
+        assert!(algorithms.iter().any(|(name, _)| is_of(name)), "{baseline}");
     }
 }
 

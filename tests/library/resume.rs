@@ -96,12 +96,12 @@ fn checkpoints_of_other_versions_are_rejected() {
         rewrite(&path, &|name, text| match name {
             "meta" => without(text, &["library"]),
             "options" => without(text, &["schedule", "eta"]),
-            "state" => without(text, &["sweeps"]),
+            "state" => without(text, &["attempts"]),
             _ => text.to_string(),
         });
         assert_rejected(&[
             "an s3cmtf that did not note its version",
-            "lacks eta, schedule, sweeps;",
+            "lacks eta, schedule, attempts;",
         ]);
         // The file is still a valid model for a warm start.
         let start = model::load(&path, OpenMode::Private).unwrap();

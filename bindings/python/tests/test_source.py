@@ -56,7 +56,7 @@ def test_all_functions_of_the_header_are_declared():
 #: Functions whose work is done by others: tensors refer to arrays of NumPy, fit() uses the background fit, options are set
 #: as text, numbers are views, and a call returns its status.
 NOT_USED = """
-cancel_requested cancel_reset coo_new error_status fit_entries fit_file fit_run fit_set_callback fit_set_cancel
+cancel_requested cancel_reset coo_new error_status fit_entries fit_file fit_run fit_set_callback
 model_copy_biases model_copy_core model_copy_factor model_copy_matrix model_copy_offsets
 options_parse options_set_bool options_set_integer options_set_ranks options_set_real
 """

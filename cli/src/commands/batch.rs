@@ -3,14 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use s3cmtf::solver::Control;
-use s3cmtf::{Error, Result};
-use s3cmtf_cli::batch::{
+use crate::batch::{
     BatchObserver, BatchOptions, BatchSummary, JobReader, JobResult, JobStatus, parse_bytes,
     run as run_jobs,
 };
-use s3cmtf_cli::file_arguments::batch_folder;
+use crate::file_arguments::batch_folder;
+use clap::Args;
+use s3cmtf::solver::Control;
+use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::fit_observer::{ConsoleObserver, json_number};

@@ -10,6 +10,7 @@ use s3cmtf::discover::{
 };
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
+use s3cmtf::options::ExternalAlgorithm;
 use serde_json::{Value, json};
 
 use crate::input::mode_from_one;
@@ -108,11 +109,16 @@ pub(crate) struct Arguments {
     verify: VerifyArguments,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+pub(super) fn run(
+    a: &Arguments,
+    algorithms: &'static [&'static ExternalAlgorithm],
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Outcome> {
     let mode = mode_from_one(a.mode)?;
-    let model = model::load(&a.model, OpenMode::Mapped)?;
+    let model = model::load_with(&a.model, OpenMode::Mapped, algorithms)?;
     let other = a.against.as_ref();
-    let other = other.map(|file| model::load(file, OpenMode::Mapped));
+    let other = other.map(|file| model::load_with(file, OpenMode::Mapped, algorithms));
     let other = other.transpose()?;
     let mut names = a.names.row_names(&model, &a.model, &[])?;
     if let Some(other) = &a.against {

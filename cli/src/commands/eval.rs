@@ -6,6 +6,7 @@ use clap::Args;
 use s3cmtf::discover::{RankBy, RankingOptions, RankingReport, evaluate_ranking};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model::{self, Model};
+use s3cmtf::options::ExternalAlgorithm;
 use s3cmtf::predict::{
     DistributionEvaluation, DistributionScores, evaluate, evaluate_distributions,
 };
@@ -89,8 +90,13 @@ pub(crate) struct Arguments {
     verify: VerifyArguments,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
-    let model = model::load(&a.model, OpenMode::Mapped)?;
+pub(super) fn run(
+    a: &Arguments,
+    algorithms: &'static [&'static ExternalAlgorithm],
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Outcome> {
+    let model = model::load_with(&a.model, OpenMode::Mapped, algorithms)?;
     let format = InputFormat {
         options: a.text.options()?,
         any_text: any_text([&a.file].into_iter().chain(&a.exclude))?,

@@ -6,6 +6,7 @@ use clap::Args;
 use s3cmtf::Result;
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
+use s3cmtf::options::ExternalAlgorithm;
 use s3cmtf::predict::{MAX_EXPORTED_TEXT, export};
 use serde_json::json;
 
@@ -31,9 +32,14 @@ pub(crate) struct Arguments {
     large: bool,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+pub(super) fn run(
+    a: &Arguments,
+    algorithms: &'static [&'static ExternalAlgorithm],
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Outcome> {
     let limit = if a.large { u64::MAX } else { MAX_EXPORTED_TEXT };
-    let model = model::load(&a.model, OpenMode::Mapped)?;
+    let model = model::load_with(&a.model, OpenMode::Mapped, algorithms)?;
     let files = export(&model, &a.output, limit, progress)?;
     for file in &files {
         out.line(file.display().to_string());

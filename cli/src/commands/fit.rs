@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use s3cmtf::fit_plan::FitPlan;
 use s3cmtf::format::{OpenMode, SizeLimit, read_whole_text};
 use s3cmtf::model::{self, Model};
-use s3cmtf::options::{Algorithm, OPTION_TABLE, OptionKind, Options};
+use s3cmtf::options::{Algorithm, ExternalAlgorithm, OptionKind, Options};
 use s3cmtf::solver::{
     Event, FitInput, FitSummary, Observer, StopReason, fit, plan as plan_fit, train,
 };
@@ -42,9 +42,7 @@ pub(super) fn command(command: Command) -> Command {
              s3cmtf fit --tensor train.coo --test test.coo -o model.s3m\n  \
              s3cmtf fit --tensor train.coo --matrix 2:genres.coo:full --valid 0.1 --patience 3 -o model.s3m\n  \
              s3cmtf fit --tensor train.coo --algorithm gibbs --rank 8 --checkpoint run.s3m -o model.s3m\n  \
-             s3cmtf fit --tensor train.coo --preset paper --rank 4 --epochs 20 -o model.s3m\n  \
-             s3cmtf fit --tensor train.coo --dry-run --json > plan.json\n  \
-             s3cmtf fit --tensor train.coo --plan plan.json -o model.s3m"
+             s3cmtf fit --tensor train.coo --rank 8 --dry-run"
         ))
         .arg(path_argument("test", "FILE", "Entries to measure the test error on"))
         .arg(path_argument(
@@ -83,7 +81,7 @@ pub(super) fn command(command: Command) -> Command {
                 "FILE",
                 "Fit as this plan says, which --dry-run --json printed",
             )
-            .conflicts_with_all(["dry-run", "preset", "resume"])
+            .conflicts_with_all(["dry-run", "preset"])
             .help_heading(ADVANCED),
         )
         .arg(path_argument("trace", "FILE", TRACE_HELP).help_heading(ADVANCED));
@@ -93,23 +91,30 @@ pub(super) fn command(command: Command) -> Command {
 
 /// Collects the options of the fit. Arguments override the `--config` file, which overrides the options of the `--resume`
 /// checkpoint or of the `--plan`, or else the preset with the ranks and kind of the `--init` model.
-fn fit_options(a: &ArgMatches, init: Option<&Model>, plan: Option<&FitPlan>) -> Result<Options> {
+fn fit_options(
+    a: &ArgMatches,
+    algorithms: &'static [&'static ExternalAlgorithm],
+    init: Option<&Model>,
+    plan: Option<&FitPlan>,
+) -> Result<Options> {
     let preset = a
         .get_one::<String>("preset")
         .map_or("default", String::as_str);
     let mut options = match (a.get_one::<PathBuf>("resume"), plan) {
-        (Some(path), _) => model::load(path, OpenMode::Mapped)?.options().clone(),
+        (Some(path), _) => model::load_with(path, OpenMode::Mapped, algorithms)?
+            .options()
+            .clone(),
         (None, Some(plan)) => plan.options.clone(),
-        (None, None) => Options::preset(preset)?,
+        (None, None) => Options::preset(preset)?.with_algorithms(algorithms),
     };
     if let Some(init) = init.filter(|_| plan.is_none()) {
         options.rank = init.shape().ranks().to_vec();
         options.model = init.options().model;
     }
     apply_config(a, &mut options)?;
-    for option in OPTION_TABLE {
+    for option in Options::options_with(algorithms) {
         if option.kind == OptionKind::Flag {
-            apply_flag(a, option, &mut options)?;
+            apply_flag(a, &option, &mut options)?;
         } else if let Some(value) = a.get_one::<String>(option.name) {
             options.set(option.name, value)?;
         }
@@ -122,17 +127,23 @@ fn as_fraction(path: &Path) -> Option<f64> {
     path.to_str()?.parse().ok()
 }
 
-pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+pub(super) fn run(
+    a: &ArgMatches,
+    algorithms: &'static [&'static ExternalAlgorithm],
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Outcome> {
     let Some(path) = a.get_one::<PathBuf>("trace") else {
-        return fit_and_save(a, None, progress, out);
+        return fit_and_save(a, algorithms, None, progress, out);
     };
     let file = TraceFile::new(path);
-    let traced = || fit_and_save(a, Some(&file), progress, out);
+    let traced = || fit_and_save(a, algorithms, Some(&file), progress, out);
     file.trace.record("s3cmtf fit", traced)
 }
 
 fn fit_and_save(
     a: &ArgMatches,
+    algorithms: &'static [&'static ExternalAlgorithm],
     trace_file: Option<&TraceFile>,
     progress: &Progress,
     out: &mut Output,
@@ -142,11 +153,13 @@ fn fit_and_save(
         a.get_one::<PathBuf>(name)
             .filter(|p| name != "valid" || as_fraction(p).is_none())
     };
-    let plan = given("plan").map(|p| read_plan(p)).transpose()?;
-    let init = given("init")
-        .map(|p| model::load(p, OpenMode::Mapped))
+    let plan = given("plan")
+        .map(|p| read_plan(p, algorithms))
         .transpose()?;
-    let mut options = fit_options(a, init.as_ref(), plan.as_ref())?;
+    let init = given("init")
+        .map(|p| model::load_with(p, OpenMode::Mapped, algorithms))
+        .transpose()?;
+    let mut options = fit_options(a, algorithms, init.as_ref(), plan.as_ref())?;
     if let Some(fraction) = a.get_one::<PathBuf>("valid").and_then(|p| as_fraction(p)) {
         if !(fraction > 0.0 && fraction < 1.0) {
             return Err(Error::Argument(format!(
@@ -245,9 +258,10 @@ fn fit_and_save(
 }
 
 /// Reads the plan in a file.
-fn read_plan(path: &Path) -> Result<FitPlan> {
+fn read_plan(path: &Path, algorithms: &'static [&'static ExternalAlgorithm]) -> Result<FitPlan> {
     let text = read_whole_text(path, SizeLimit::Options)?;
-    FitPlan::from_json(&text).map_err(|e| Error::file(path.display().to_string(), e.to_string()))
+    FitPlan::from_json_with(&text, algorithms)
+        .map_err(|e| Error::file(path.display().to_string(), e.to_string()))
 }
 
 /// Prints a plan, with `--json` in the form that `--plan` reads.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use s3cmtf::format::OpenMode;
 use s3cmtf::model::{self, Model};
+use s3cmtf::options::ExternalAlgorithm;
 use s3cmtf::predict::evaluate;
 use s3cmtf::solver::{FoldIn, FoldMatrix, fold_in};
 use s3cmtf::{Error, Result};
@@ -113,8 +114,13 @@ fn parse_matrix(
     }
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
-    let model = model::load(&a.model, OpenMode::Mapped)?;
+pub(super) fn run(
+    a: &Arguments,
+    algorithms: &'static [&'static ExternalAlgorithm],
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Outcome> {
+    let model = model::load_with(&a.model, OpenMode::Mapped, algorithms)?;
     let mode = mode_from_one(a.mode)?;
     if mode >= model.order() {
         return Err(Error::Argument(format!(

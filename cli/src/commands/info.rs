@@ -8,7 +8,7 @@ use s3cmtf::format::{
     CooFile, Header, ModeSummary, Names, OpenMode, Summary, TextOptions, ValueKind, summarize,
 };
 use s3cmtf::model;
-use s3cmtf::options::OPTION_TABLE;
+use s3cmtf::options::ExternalAlgorithm;
 use s3cmtf::problem::MatrixKind;
 use s3cmtf::{Error, Result};
 use serde_json::json;
@@ -37,7 +37,12 @@ pub(crate) struct Arguments {
     verify: VerifyArguments,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+pub(super) fn run(
+    a: &Arguments,
+    algorithms: &'static [&'static ExternalAlgorithm],
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Outcome> {
     if model::is_model(&a.file) {
         if a.text.options()? != TextOptions::default() {
             return Err(Error::Argument(format!(
@@ -45,7 +50,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
                 a.file.display()
             )));
         }
-        print_model(&a.file, out)?;
+        print_model(&a.file, algorithms, out)?;
         return Ok(Outcome::Success);
     }
     let file = open(&a.file, &a.text, a.verify, progress)?;
@@ -55,8 +60,12 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
 }
 
 /// Describes a model and how it was fitted.
-fn print_model(path: &Path, out: &mut Output) -> Result<()> {
-    let m = model::load(path, OpenMode::Mapped)?;
+fn print_model(
+    path: &Path,
+    algorithms: &'static [&'static ExternalAlgorithm],
+    out: &mut Output,
+) -> Result<()> {
+    let m = model::load_with(path, OpenMode::Mapped, algorithms)?;
     let ranks: Vec<String> = m.shape().ranks().iter().map(usize::to_string).collect();
     let options = m.options();
     let kind = options.get("model").unwrap_or_default();
@@ -162,7 +171,7 @@ fn print_model(path: &Path, out: &mut Output) -> Result<()> {
         "seconds": record.outcome.as_ref().map(|e| e.seconds),
         "plan": m.plan().map(|plan| serde_json::from_str::<serde_json::Value>(&plan.to_json()).expect("a plan is JSON")),
         "events": record.events.iter().map(|n| json!({"epoch": n.epoch, "event": n.kind, "text": n.message})).collect::<Vec<_>>(),
-        "options": OPTION_TABLE.iter().map(|o| (o.name.to_string(), json!(options.get(o.name)))).collect::<serde_json::Map<_, _>>(),
+        "options": options.all_options().iter().map(|o| (o.name.to_string(), json!(options.get(o.name)))).collect::<serde_json::Map<_, _>>(),
     }));
     Ok(())
 }

@@ -25,11 +25,12 @@ use std::marker::PhantomData;
 
 use clap::{Args, FromArgMatches, Subcommand};
 use s3cmtf::Result;
+use s3cmtf::options::ExternalAlgorithm;
 
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::{bench, demo, reproduce};
+use crate::{bench, demo};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -58,7 +59,6 @@ pub(crate) enum Command {
     Report(report::Arguments),
     Batch(batch::Arguments),
     Bench(bench::Arguments),
-    Reproduce(reproduce::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -112,10 +112,12 @@ impl<C: TableCommand> Args for TableArguments<C> {
     }
 }
 
-/// Runs a command. `command_line` returns the definition of all commands, from which completions and man pages are made.
+/// Runs a command. `command_line` returns the definition of all commands, from which completions and man pages are made; `algorithms` are those of
+/// other crates.
 pub(crate) fn run(
     command: &Command,
     command_line: impl FnOnce() -> clap::Command,
+    algorithms: &'static [&'static ExternalAlgorithm],
     progress: &Progress,
     output: &mut Output,
 ) -> Result<Outcome> {
@@ -123,23 +125,22 @@ pub(crate) fn run(
         Command::Demo(a) => demo::run(a, progress, output),
         Command::Convert(a) => convert::run(a, progress, output),
         Command::Check(a) => check::run(a, progress, output),
-        Command::Info(a) => info::run(a, progress, output),
+        Command::Info(a) => info::run(a, algorithms, progress, output),
         Command::Split(a) => split::run(a, progress, output),
         Command::Generate(a) => generate::run(a, progress, output),
-        Command::Fit(a) => fit::run(&a.0, progress, output),
-        Command::Tune(a) => tune::run(&a.0, progress, output),
-        Command::Eval(a) => eval::run(a, progress, output),
-        Command::Predict(a) => predict::run(a, progress, output),
-        Command::Export(a) => export::run(a, progress, output),
-        Command::FoldIn(a) => fold_in::run(a, progress, output),
+        Command::Fit(a) => fit::run(&a.0, algorithms, progress, output),
+        Command::Tune(a) => tune::run(&a.0, algorithms, progress, output),
+        Command::Eval(a) => eval::run(a, algorithms, progress, output),
+        Command::Predict(a) => predict::run(a, algorithms, progress, output),
+        Command::Export(a) => export::run(a, algorithms, progress, output),
+        Command::FoldIn(a) => fold_in::run(a, algorithms, progress, output),
         Command::Recommend(a) => recommend::run(a, progress, output),
         Command::Similar(a) => similar::run(a, progress, output),
         Command::Concepts(a) => concepts::run(a, progress, output),
-        Command::Clusters(a) => clusters::run(a, progress, output),
+        Command::Clusters(a) => clusters::run(a, algorithms, progress, output),
         Command::Report(a) => report::run(a, progress, output),
         Command::Batch(a) => batch::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
-        Command::Reproduce(a) => reproduce::run(a, progress, output),
         Command::Completions(a) => completions::run(a, command_line(), output),
         Command::Man(a) => man::run(a, command_line(), output),
     }

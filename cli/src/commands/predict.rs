@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use s3cmtf::format::{CooWriter, Dims, Names, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
+use s3cmtf::options::ExternalAlgorithm;
 use s3cmtf::predict::{PredictOptions, predict_entries, predict_intervals};
 use s3cmtf::{Result, ValueRange};
 use serde_json::json;
@@ -94,8 +95,13 @@ fn format_prediction(x: f64, kind: ValueKind) -> String {
 /// Receives the predictions at a range of entries.
 type Receiver<'a> = dyn FnMut(Range<usize>, &[f64]) -> Result<()> + 'a;
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
-    let model = model::load(&a.model, OpenMode::Mapped)?;
+pub(super) fn run(
+    a: &Arguments,
+    algorithms: &'static [&'static ExternalAlgorithm],
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Outcome> {
+    let model = model::load_with(&a.model, OpenMode::Mapped, algorithms)?;
     let kind = value_kind(&model);
     let format = InputFormat {
         options: a.text.options()?,

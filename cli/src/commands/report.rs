@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::report::{ReportOptions, write_report};
 use clap::Args;
 use s3cmtf::format::{Names, OpenMode};
 use s3cmtf::model;
 use s3cmtf::{Error, Result};
-use s3cmtf_cli::report::{ReportOptions, write_report};
 use serde_json::json;
 
 use crate::coupling_spec::CouplingSpec;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::file_arguments::split_prefix;
 use clap::Args;
 use s3cmtf::Result;
 use s3cmtf::format::{SplitOptions, SplitRule, ValueKind, split};
-use s3cmtf_cli::file_arguments::split_prefix;
 use serde_json::json;
 
 use crate::input::mode_from_one;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Args, Command, value_parser};
-use s3cmtf::options::{OPTION_TABLE, OptionInfo, OptionKind, Options};
+use s3cmtf::options::{ExternalAlgorithm, OptionInfo, OptionKind, Options};
 use s3cmtf::solver::tune::{
     Space, Trial, TuneObserver, TuneOptions, TuneProgress, TuneResult, tune,
 };
@@ -81,7 +81,7 @@ pub(super) fn command(command: Command) -> Command {
 
 /// Finishes the argument of an option of the table: those that are searched take a range.
 fn value_or_range(arg: Arg, option: &OptionInfo) -> Arg {
-    if Space::searches(option.name) {
+    if option.is_searched() {
         arg.value_name("RANGE").allow_hyphen_values(true)
     } else {
         single_value(arg, option)
@@ -89,16 +89,20 @@ fn value_or_range(arg: Arg, option: &OptionInfo) -> Arg {
 }
 
 /// Returns the options that all trials share, and the ranges of those that are searched.
-fn options_and_space(a: &ArgMatches) -> Result<(Options, Space)> {
+fn options_and_space(
+    a: &ArgMatches,
+    algorithms: &'static [&'static ExternalAlgorithm],
+) -> Result<(Options, Space)> {
     let preset = a.get_one::<String>("preset");
-    let mut options = Options::preset(preset.map_or("default", String::as_str))?;
+    let mut options =
+        Options::preset(preset.map_or("default", String::as_str))?.with_algorithms(algorithms);
     apply_config(a, &mut options)?;
-    let mut space = Space::default();
-    for option in OPTION_TABLE {
+    let mut space = Space::with_algorithms(algorithms);
+    for option in Options::options_with(algorithms) {
         if option.kind == OptionKind::Flag {
-            apply_flag(a, option, &mut options)?;
+            apply_flag(a, &option, &mut options)?;
         } else if let Some(value) = a.get_one::<String>(option.name) {
-            if Space::searches(option.name) {
+            if option.is_searched() {
                 space.set(option.name, value)?;
             } else {
                 options.set(option.name, value)?;
@@ -108,10 +112,15 @@ fn options_and_space(a: &ArgMatches) -> Result<(Options, Space)> {
     Ok((options, space))
 }
 
-pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+pub(super) fn run(
+    a: &ArgMatches,
+    algorithms: &'static [&'static ExternalAlgorithm],
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Outcome> {
     let given = |name: &str| a.get_one::<PathBuf>(name);
     let target = given("output").expect("clap requires it");
-    let (options, space) = options_and_space(a)?;
+    let (options, space) = options_and_space(a, algorithms)?;
     let mut tune_options = TuneOptions {
         space,
         checkpoint: given("checkpoint").cloned(),
@@ -205,7 +214,8 @@ impl TuneObserver for ConsoleObserver<'_> {
 
 /// Returns the names of the options in which the trials differ.
 fn differing_options(trials: &[Trial]) -> Vec<&'static str> {
-    let names = OPTION_TABLE.iter().map(|o| o.name);
+    let all = trials[0].options.all_options();
+    let names = all.iter().map(|o| o.name);
     let value = |t: &Trial, name: &str| t.options.get(name);
     let differ = |name: &&str| {
         trials

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::report::{ReportOptions, write_report};
 use s3cmtf::Result;
-use s3cmtf_cli::report::{ReportOptions, write_report};
 
 use super::context::Context;
 use super::fits::Fits;

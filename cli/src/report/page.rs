@@ -62,7 +62,7 @@ pub fn report(model: &Model, options: &ReportOptions<'_>, monitor: &dyn Monitor)
 ///
 /// ```no_run
 /// use s3cmtf::format::OpenMode;
-/// use s3cmtf_cli::report::{ReportOptions, write_report};
+/// use crate::report::{ReportOptions, write_report};
 /// # fn main() -> s3cmtf::Result<()> {
 /// let model = s3cmtf::model::load("model.s3m", OpenMode::Mapped)?;
 /// write_report(&model, &ReportOptions::default(), "report.html".as_ref(), &())?;

@@ -1,5 +1,7 @@
 //! The data sets and the cases of the golden results.
 
+use crate::harness::{Case, VARIANTS, table};
+
 /// Data sets: name, size of the first mode, arguments of `generate`.
 ///
 /// - `orderN`: fiber batches for tucker, entries one by one for cp, in one block or a few.
@@ -26,69 +28,6 @@ blocks     | 1200 | --dims 1200,900,10 --entries 47000 --matrix 1:6:full --matri
 classes    | 9000 | --dims 9000,8000,10000 --entries 34000 --matrix 1:20:9000 --matrix 2:300:3000
 ";
 
-/// Step size and penalty of most cases; without them a fit first draws posterior samples to choose them.
-pub const STEPS: &str = "--epochs 2 --eta 0.02 --lambda-reg 0.5";
-
-/// Length of the chain of `gibbs`.
-const CHAIN: &str = "--burn-in 1 --samples 2";
-
-/// A fit, and commands that use its model. In arguments, `{data}` is the folder of the data set, `{train}` and `{test}`
-/// its entries, `{work}` a folder of the case, `{model}` the fitted model, `{steps}` and `{threads}` options.
-pub struct Case {
-    pub name: String,
-    pub data: String,
-    pub options: String,
-    /// Whether the result is independent of the thread count, which lock-free updates are not.
-    pub is_reproducible: bool,
-    /// Name and arguments of each command.
-    pub commands: Vec<(&'static str, &'static str)>,
-}
-
-impl Case {
-    fn new(name: &str, data: &str, algorithm: &str, options: &str) -> Case {
-        let steps = match algorithm {
-            "gibbs" => CHAIN,
-            _ if options.contains("--epochs") => "",
-            _ => STEPS,
-        };
-        let start = if options.contains("--start ") {
-            ""
-        } else {
-            "--start identity"
-        };
-        Case {
-            name: format!("{algorithm}/{name}"),
-            data: data.to_string(),
-            options: format!("--algorithm {algorithm} {start} {steps} {options}"),
-            is_reproducible: !matches!(algorithm, "opt" | "naive"),
-            commands: Vec::new(),
-        }
-    }
-}
-
-/// The rows of a table in a text: columns separated by `|`.
-pub fn table<const COLUMNS: usize>(text: &'static str) -> Vec<[&'static str; COLUMNS]> {
-    let lines = text.lines().filter(|line| !line.is_empty());
-    let columns = |line: &'static str| line.split('|').map(str::trim).collect::<Vec<_>>();
-    let row = |line| {
-        columns(line)
-            .try_into()
-            .expect("as many columns as the others")
-    };
-    lines.map(row).collect()
-}
-
-/// Kinds of side information, and the data set of order N that each is fitted to.
-const VARIANTS: &str = "
-plain   | order  |
-coupled | order  | --matrix 2:{data}/matrix1.coo:0.5:0.2
-full    | order  | --matrix 1:{data}/matrix2.coo:0.3:full
-sampled | order  | --matrix 1:{data}/matrix2.coo:0.3:sampled=3
-graph   | order  | --graph 1:{data}/graph.tns:0.5
-weights | order  | --weights {data}/weights.tns
-nonneg  | nonneg | --nonneg --start paper
-";
-
 /// Every algorithm, model and order with every kind of side information.
 fn side_information() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -106,42 +45,6 @@ fn side_information() -> Vec<Case> {
                     cases.push(Case::new(&name, &data, algorithm, &options));
                 }
             }
-        }
-    }
-    for order in 2..=4 {
-        for (variant, extra) in [
-            ("plain", "--subset-size 2"),
-            ("weights", "--subset-size 2 --weights {data}/weights.tns"),
-            ("inner iterations", "--subset-size 1 --inner-epochs 2"),
-        ] {
-            let name = format!("cp/order {order}/{variant}");
-            let options = format!("--model cp --rank 5 {extra}");
-            cases.push(Case::new(&name, &format!("order{order}"), "sals", &options));
-        }
-        for [variant, _, extra] in table(VARIANTS) {
-            if matches!(variant, "graph" | "nonneg") {
-                continue;
-            }
-            for unobserved in ["unknown", "zeros"] {
-                if unobserved == "zeros" && matches!(variant, "weights" | "sampled") {
-                    continue;
-                }
-                let name = format!("cp/order {order}/{variant}, {unobserved}");
-                let options = format!("--model cp --rank 5 --unobserved {unobserved} {extra}");
-                let data = format!("order{order}");
-                cases.push(Case::new(&name, &data, "cmtf-opt", &options));
-            }
-        }
-    }
-    for order in 2..=4 {
-        for [variant, data, extra] in table(VARIANTS) {
-            if !["plain", "coupled", "full"].contains(&variant) {
-                continue;
-            }
-            let name = format!("tucker/order {order}/{variant}");
-            let options = format!("--model tucker --rank 3 {extra}");
-            let data = format!("{data}{order}");
-            cases.push(Case::new(&name, &data, "tucker-als", &options));
         }
     }
     cases

@@ -153,9 +153,9 @@ fn numbers_that_no_fit_gives_a_model_are_rejected() {
 
 #[test]
 fn states_that_no_fit_reaches_are_rejected() {
-    let dir = fitted("forged-state", &[]);
-    let checkpoint = dir.join("c.s3m");
-    let original = ForgedModel::read(&checkpoint);
+    let blocked = fitted("forged-state", &[]);
+    let chain = ["--algorithm", "gibbs", "--burn-in", "1", "--samples", "2"];
+    let gibbs = fitted("forged-chain", &chain);
     for (from, to, name) in [
         ("\nsweeps=", "\nsweeps=0\nx=", "sweeps"),
         ("\nsweeps=", "\nsweeps=3\nx=", "sweeps"),
@@ -171,14 +171,23 @@ fn states_that_no_fit_reaches_are_rejected() {
             "noise_ratio",
         ),
     ] {
+        let dir = match name {
+            "noise_ratio" => &gibbs,
+            _ => &blocked,
+        };
+        let checkpoint = dir.join("c.s3m");
+        let kept = dir.join("kept.s3m");
+        if !kept.exists() {
+            std::fs::copy(&checkpoint, &kept).unwrap();
+        }
         // A line of another name is refused before.
-        let mut forged = original.clone().replace_text("state", from, to);
+        let mut forged = ForgedModel::read(&kept).replace_text("state", from, to);
         let state = String::from_utf8(forged.section_mut("state").clone()).unwrap();
         let lines = state.lines().filter(|line| !line.starts_with("x="));
         *forged.section_mut("state") = lines.flat_map(|l| [l, "\n"]).collect::<String>().into();
         forged.write(&checkpoint);
         resume(
-            &dir,
+            dir,
             &[
                 "c.s3m",
                 &format!("'{name}' of its state has an invalid value"),
@@ -192,9 +201,15 @@ fn options_of_a_checkpoint_are_checked_like_given_ones() {
     let dir = fitted("forged-options", &[]);
     let checkpoint = dir.join("c.s3m");
     ForgedModel::read(&checkpoint)
+        .replace_text("options", "patience=0", "patience=3")
+        .write(&checkpoint);
+    resume(&dir, &["patience needs validation entries"]);
+    let dir = fitted("forged-algorithm", &[]);
+    let checkpoint = dir.join("c.s3m");
+    ForgedModel::read(&checkpoint)
         .replace_text("options", "algorithm=blocked", "algorithm=sals")
         .write(&checkpoint);
-    resume(&dir, &["sals fits cp models only"]);
+    resume(&dir, &["it must be one of blocked, opt, naive, als, gibbs"]);
 }
 
 #[test]

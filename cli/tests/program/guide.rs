@@ -262,28 +262,6 @@ fn time_page() {
 }
 
 #[test]
-fn reproduce_page() {
-    let (dir, ran) = run_page("reproduce.md");
-    assert_in_order(
-        &ran.stdout,
-        &[
-            "accuracy movies: SALS-single: ",
-            "iteration-time movies: S3CMTF-opt: ",
-        ],
-    );
-    // The files of its table.
-    let page = std::fs::read_to_string(workspace_root().join("docs/guide/reproduce.md")).unwrap();
-    for file in [
-        "reproduction.md",
-        "results.json",
-        "results.csv",
-        "epochs.csv",
-    ] {
-        assert!(page.contains(&format!("`{file}`")) && dir.join("measured").join(file).exists());
-    }
-}
-
-#[test]
 fn coupled_page() {
     let (_dir, ran) = run_page("coupled.md");
     let models = "alone coupled observed sampled weight01 weight10 graph";

@@ -19,10 +19,9 @@ const NUMBERS: [&str; 5] = [
 ];
 
 /// Each command with the arguments that make it work. `@` is the folder of the data.
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 16] = [
     // The folder of data is missing: the arguments are checked, and nothing is computed.
     &["demo", "-o@demo", "--data=@missing"],
-    &["reproduce", "-o@reproduction", "--data=@missing"],
     &["convert", "@t.csv", "@c.coo", "--columns=user,film,age"],
     &["check", "@t.tns"],
     &["info", "@t.tns"],
@@ -266,7 +265,7 @@ fn jobs_and_measurements_refuse_numbers_that_no_machine_can_do() {
     let seeds = NUMBERS.len() - 1;
     assert_eq!(count_of("\"status\":\"done\""), seeds);
     assert_eq!(count_of("\"reason\":\"bad-input\""), count - seeds);
-    assert!(count > 50, "{count}");
+    assert!(count > 40, "{count}");
     for base in [
         &["batch", "@jobs.jsonl", "-o@other"][..],
         &["bench", "--tensor=@t.coo"],

@@ -50,7 +50,6 @@ mod rejected_text;
 mod report;
 mod report_in_browser;
 mod report_page;
-mod reproduce;
 mod row_matching;
 mod terminal;
 mod text_columns;

@@ -191,16 +191,24 @@ fn plans_that_cannot_be_followed_are_refused() {
         ("--no-biases", "biases is false here and true in the plan"),
         ("--valid=0.2", "valid_fraction is 0.2 here"),
         ("--preset=paper", "'--preset <NAME>'"),
-        ("--resume=c.s3m", "'--resume <FILE>'"),
+        ("--resume=c.s3m", "c.s3m"),
         ("--dry-run", "'--dry-run'"),
         ("--init=@tensor.test.coo", "tensor.test.coo"),
     ] {
         refused(&[matrix, &[argument]].concat(), &[words]);
     }
-    refused(
-        &["--matrix", "1:@matrix1.coo"],
-        &["matrix 1: its mode is 1 here and 2 in the plan"],
-    );
+    for (matrix, words) in [
+        (
+            "2:@matrix1.coo:sampled=2",
+            "matrix 1: its kind is sampled=2 here and",
+        ),
+        (
+            "2:@matrix1.coo:0.25",
+            "matrix 1: its weight is 0.25 here and",
+        ),
+    ] {
+        refused(&["--matrix", matrix], &[words]);
+    }
     // Damaged files.
     let damaged = |text: &str, words: &[&str]| {
         dir.file("plan.json", text);

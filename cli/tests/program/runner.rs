@@ -4,9 +4,18 @@ use std::process::{Command, Stdio};
 
 use crate::common::{ProgramRun, Scratch};
 
+/// The program of the package whose tests these are.
+const PROGRAM: &str = match option_env!("CARGO_BIN_EXE_s3cmtf") {
+    Some(program) => program,
+    None => match option_env!("CARGO_BIN_EXE_s3cmtf-reproduction") {
+        Some(program) => program,
+        None => panic!("tests of no program"),
+    },
+};
+
 /// Returns a command for the program, without standard input.
 pub fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_s3cmtf"));
+    let mut command = Command::new(PROGRAM);
     command.stdin(Stdio::null());
     command
 }

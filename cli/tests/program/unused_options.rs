@@ -25,16 +25,12 @@ fn given_options_that_the_algorithm_does_not_use_are_named_once() {
     let json_lines = |options: &str| fit(&dir, &format!("{options} --json")).ok().json();
     for (options, expected) in [
         (
-            "--algorithm sals --unobserved zeros --lambda-m 3",
-            "not used by sals: lambda_m, unobserved",
+            "--algorithm als --eta 0.1 --samples 3",
+            "not used by als: eta, samples",
         ),
         (
-            "--algorithm als --subset-size 2",
-            "not used by als: subset_size",
-        ),
-        (
-            "--algorithm tucker-als --unobserved unknown --lambda-reg 0.3",
-            "not used by tucker-als: lambda_reg, unobserved",
+            "--algorithm gibbs --no-mean --lambda-reg 0.3",
+            "not used by gibbs: epochs, mean, lambda_reg",
         ),
     ] {
         assert_eq!(
@@ -51,7 +47,7 @@ fn given_options_that_the_algorithm_does_not_use_are_named_once() {
         );
     }
     // Neither a preset nor a file that has all options.
-    let paper = json_lines("--algorithm tucker-als --preset paper");
+    let paper = json_lines("--algorithm als --preset paper");
     assert!(warnings(&paper).is_empty());
     let fitted = model::load(dir.join("m.s3m"), OpenMode::Mapped).unwrap();
     dir.file("all.conf", fitted.options().to_text());
@@ -72,42 +68,33 @@ fn the_model_records_what_was_fitted() {
         let value = |name: &&str| fitted.options().get(name).unwrap();
         names.iter().map(value).collect()
     };
-    let names = ["unobserved", "mean", "biases", "start", "lambda_reg", "eta"];
-    let tucker = recorded(
-        "--algorithm tucker-als --unobserved unknown --start paper --lambda-reg 2",
-        &names,
+    let names = ["mean", "biases", "start", "lambda_reg", "eta"];
+    let gibbs = "--algorithm gibbs --burn-in 1 --samples 1 --no-mean --start paper --lambda-reg 2";
+    assert_eq!(
+        recorded(gibbs, &names),
+        ["true", "true", "identity", "0", "0"]
     );
-    assert_eq!(tucker, ["zeros", "false", "false", "normal", "0", "0"]);
-    let cmtf = recorded("--algorithm cmtf-opt --unobserved zeros", &names[..4]);
-    assert_eq!(cmtf, ["zeros", "false", "false", "normal"]);
-    let sals = recorded("--algorithm sals --unobserved zeros", &names[..3]);
-    assert_eq!(sals, ["unknown", "true", "true"]);
-    let als = recorded("--algorithm als --nonneg", &names[..3]);
-    assert_eq!(als, ["unknown", "false", "false"]);
+    let als = recorded("--algorithm als --nonneg", &names[..2]);
+    assert_eq!(als, ["false", "false"]);
 }
 
 #[test]
 fn a_resumed_fit_takes_the_options_of_the_first() {
     let dir = generated_data("effective-resume");
-    for options in [
-        "--algorithm tucker-als --unobserved unknown",
-        "--algorithm cmtf-opt --unobserved zeros",
-        "--algorithm als --nonneg",
-    ] {
-        fit(&dir, &format!("{options} --checkpoint @c.s3m")).ok();
-        let words = format!("{options} --mean --resume @c.s3m");
-        let words: Vec<&str> = words
-            .split(' ')
-            .chain(["--epochs", "3", "-o", "@n.s3m"])
-            .collect();
-        run_command(fit_command(&dir, &words)).ok();
-    }
+    let options = "--algorithm als --nonneg";
+    fit(&dir, &format!("{options} --checkpoint @c.s3m")).ok();
+    let words = format!("{options} --mean --resume @c.s3m");
+    let words: Vec<&str> = words
+        .split(' ')
+        .chain(["--epochs", "3", "-o", "@n.s3m"])
+        .collect();
+    run_command(fit_command(&dir, &words)).ok();
 }
 
 #[test]
 fn only_fits_with_a_learning_rate_print_one() {
     let dir = generated_data("no-eta");
-    for algorithm in ["als", "gibbs", "sals", "cmtf-opt", "tucker-als", "blocked"] {
+    for algorithm in ["als", "gibbs", "blocked"] {
         let options = format!("--algorithm {algorithm} --samples 1 --burn-in 1");
         let has_eta = algorithm == "blocked";
         let shown = fit(&dir, &options).ok();
@@ -137,16 +124,13 @@ fn refusals_say_what_would_be_right() {
         assert_eq!(ran.code, Some(2), "{options}");
         assert!(ran.stderr.contains(message), "{options}: {}", ran.stderr);
     };
-    for zeros in ["tucker-als", "cmtf-opt --unobserved zeros"] {
-        refused(
-            &format!("--algorithm {zeros} --matrix 2:@matrix1.coo:sampled=3"),
-            "takes all unlisted cells as 0 and samples none; couple the matrix as full",
-        );
+    for algorithm in ["sals", "cmtf-opt", "tucker-als"] {
+        refused(&format!("--algorithm {algorithm}"), "blocked");
     }
     // Before the starting values are computed.
     dir.file(
         "ranks.conf",
-        "algorithm=cmtf-opt\nrank=5,4,3\ntime_limit=1e-9\n",
+        "algorithm=als\nmodel=cp\nrank=5,4,3\ntime_limit=1e-9\n",
     );
     let tensor = dir.join("tensor.train.coo").display().to_string();
     let config = dir.join("ranks.conf").display().to_string();
@@ -158,12 +142,6 @@ fn refusals_say_what_would_be_right() {
     assert!(ran.stderr.contains(message), "{}", ran.stderr);
     fit(&dir, "--model cp --algorithm als").ok();
     std::fs::rename(dir.join("m.s3m"), dir.join("cp.s3m")).unwrap();
-    for model in ["", " --model tucker"] {
-        refused(
-            &format!("--algorithm tucker-als --init @cp.s3m{model}"),
-            "the model to start from is cp, and tucker-als fits tucker models only; start from a tucker model",
-        );
-    }
     refused(
         "--algorithm als --model tucker --init @cp.s3m",
         "the model to start from is cp, and this fit has model = tucker",

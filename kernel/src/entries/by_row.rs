@@ -206,7 +206,7 @@ impl ModeCsr {
 
     /// The records of some entries: for each the rows of the other modes, then the bits of the value.
     #[inline]
-    pub(crate) fn records(&self, entries: Range<usize>) -> &[u32] {
+    pub fn records(&self, entries: Range<usize>) -> &[u32] {
         let width = self.other_modes.len() + 1;
         &self.records[entries.start * width..entries.end * width]
     }

@@ -32,7 +32,8 @@ pub(crate) mod packed_vector;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod packed_vector_x86;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) mod x86;
+#[doc(hidden)]
+pub mod x86;
 
 use std::ops::{Add, Mul, Sub};
 
@@ -51,9 +52,8 @@ pub fn padded_len(rank: usize) -> usize {
     rank.next_multiple_of(LANES)
 }
 
-pub(crate) trait F32x16:
-    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
-{
+/// A vector of [`LANES`] floats, over which kernels are generic.
+pub trait F32x16: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Number of vectors of this type that fit into the register file. Kernels choose their tiles by it. For [`Scalar`] it
     /// is a hint, which selects the smallest tiles: the compiler decides what it keeps in registers.
     const VECTOR_REGISTERS: usize;
@@ -81,6 +81,7 @@ pub(crate) trait F32x16:
         unsafe { F::run(args) }
     }
 
+    /// Returns a vector of equal elements.
     fn splat(x: f32) -> Self;
 
     /// Returns `self * by + to`, rounded once where the instruction set has a fused multiply-add.
@@ -127,6 +128,7 @@ pub(crate) trait F32x16:
     fn sign(self) -> Self;
 
     #[inline(always)]
+    /// Returns a vector of zeros.
     fn zero() -> Self {
         Self::splat(0.0)
     }
@@ -235,7 +237,7 @@ pub(crate) trait F32x16:
 
 /// Prefetches the cache line at `at` for reading. Any address is allowed.
 #[inline(always)]
-pub(crate) fn prefetch(at: *const f32) {
+pub fn prefetch(at: *const f32) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch of any address is harmless; SSE is part of the baseline.
     unsafe {
@@ -339,7 +341,7 @@ impl F32x16 for Scalar {
 /// Vector of the portable level: two 8-float vectors of the crate `wide`. Its methods contain no `copy_from_slice` and no
 /// `map` of arrays, whose generic parts may be compiled in another codegen unit and then are not inlined.
 #[derive(Clone, Copy)]
-pub(crate) struct Portable([f32x8; 2]);
+pub struct Portable([f32x8; 2]);
 
 impl Add for Portable {
     type Output = Self;
@@ -463,7 +465,7 @@ impl F32x16 for Portable {
 
 /// A kernel body. [`F32x16::call`] compiles it as a function of its own with the instruction set of `V` enabled.
 /// Only [`leaf!`] implements this trait.
-pub(crate) trait Leaf<V, Args> {
+pub trait Leaf<V, Args> {
     /// Return type of the kernel.
     type Output;
 
@@ -482,6 +484,7 @@ pub(crate) trait Leaf<V, Args> {
 /// baseline and calls leaves. The code below it is inlined. Measured reason: with the instruction set enabled at
 /// the root of the call tree instead, whole trees were instantiated per instruction set, and the library took
 /// five minutes to compile.
+#[macro_export]
 macro_rules! leaf {
     ($(#[$doc:meta])* $vis:vis unsafe fn $name:ident<$V:ident: $bound:ident $(+ $more:ident)* $(, const $c:ident: $ct:ty)*>
         ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $body:ident;) => {
@@ -509,10 +512,12 @@ macro_rules! leaf {
     (@result) => { () };
     (@result $result:ty) => { $result };
 }
-pub(crate) use leaf;
+#[doc(hidden)]
+pub use leaf;
 
 /// Declares a function that runs a generic kernel at the [`Level`] given as its first argument. An
 /// `inline(always)` kernel is compiled here as a leaf; any other kernel calls leaves itself.
+#[macro_export]
 macro_rules! dispatched {
     ($(#[$doc:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $generic:ident;) => {
         $(#[$doc])*
@@ -554,4 +559,4 @@ macro_rules! dispatched {
         }
     };
 }
-pub(crate) use dispatched;
+pub use dispatched;

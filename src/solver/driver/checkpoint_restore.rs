@@ -15,7 +15,7 @@ pub(super) fn restore_checkpoint(
     input: &FitInput<'_>,
 ) -> Result<(Progress, Option<ParameterSnapshot>)> {
     check_shape(model, &saved_model, input)?;
-    let progress = Progress::from_checkpoint(&saved, input)?;
+    let progress = Progress::from_checkpoint(&saved, saved_model.options(), input)?;
     let mut parameters = saved_model.snapshot()?;
     standardization.convert_parameters(&mut parameters, ValueUnits::Standardized)?;
     model.restore(&parameters)?;

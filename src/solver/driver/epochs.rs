@@ -5,11 +5,11 @@ use std::time::Instant;
 use super::fit::Fit;
 use super::fit_monitor::Phase;
 use crate::error::{Error, Result};
-use crate::fit_plan::NoisePlan;
+use crate::fit_plan::{Choice, NoisePlan};
 use crate::model::EpochMetrics;
 use crate::options::LearningRateSchedule;
 use crate::solver::algorithm::EpochRequest;
-use crate::solver::observer::{Control, Event, Observer, Selection, StopReason};
+use crate::solver::observer::{Control, Event, Observer, StopReason};
 use crate::trace::{self, SpanKind};
 
 /// Number of times that a fit which diverges is rolled back, each time to half the learning rate, before it fails.
@@ -29,7 +29,7 @@ impl Fit<'_> {
     pub(in crate::solver) fn prepare(
         &mut self,
         planned: Option<&NoisePlan>,
-    ) -> Result<(Option<NoisePlan>, Vec<Selection>)> {
+    ) -> Result<(Option<NoisePlan>, Vec<Choice>)> {
         let prepared = self
             .algorithm
             .prepare(&mut self.model, &self.context, planned)?;

@@ -174,7 +174,7 @@ impl<'a> Fit<'a> {
                     zero_mean_modes,
                     from_identity,
                 )?;
-                (Progress::new(), None)
+                (Progress::default(), None)
             }
         };
         if options.core_step.is_none() {
@@ -226,7 +226,7 @@ impl<'a> Fit<'a> {
                 Some(init) => Origin::Model(init),
                 None => Origin::Random,
             },
-            algorithm: progress.algorithm,
+            algorithm: &progress.algorithm,
             vectors: &vectors,
             test: test.as_ref(),
             validation: validation.as_ref(),

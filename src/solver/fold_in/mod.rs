@@ -5,7 +5,7 @@
 //! penalties, priors, weights and offsets, or, for a model of posterior samples, sampled once for each of them.
 //!
 //! Open this file first. `check` refuses what cannot be folded in, `entries` groups the entries by new row in the scaled
-//! `units` of the fit, `solve` computes the rows (with `solver::rowwise`, or `zero_filled` where cells without an entry are 0),
+//! `units` of the fit, `solve` computes the rows (with `solver::rowwise`, or by the algorithm of the model),
 //! `extended_mode` inserts them.
 
 mod check;
@@ -14,7 +14,6 @@ mod extended_mode;
 mod input;
 mod solve;
 mod units;
-mod zero_filled;
 
 pub use input::{FoldIn, FoldMatrix, FoldSummary};
 

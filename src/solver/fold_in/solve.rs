@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::extended_mode::ExtendedMode;
 use super::input::FoldIn;
 use super::units::Units;
-use super::zero_filled::solve_zero_filled;
 use crate::error::{Error, Result};
 use crate::model::{FactorMatrix, Model, ModelMatrix, PosteriorSample, QuantizedRows};
 use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
 use crate::progress::{Monitor, report_progress};
+use crate::solver::algorithm_factory;
 use crate::solver::row_penalty::RowPenalty;
 use crate::solver::rowwise::{
     FixedMatrix, FixedModel, FoldInStream, ModeRows, NewRowEntries, NewRows, Probit, RowPenalties,
@@ -168,8 +168,10 @@ impl FoldInSolver<'_> {
             cold_start_regression: &regression,
         };
         let strengths = self.penalty_strengths();
-        if model.options.is_zero_filled() {
-            return solve_zero_filled(model, &fixed, self.entries, &strengths, self.pool);
+        let algorithm = algorithm_factory::definition(&model.options);
+        let solved = algorithm.solve_new_rows(model, &fixed, self.entries, &strengths, self.pool);
+        if let Some(rows) = solved {
+            return rows;
         }
         let penalties = RowPenalties {
             strengths: &strengths,

@@ -60,7 +60,7 @@ impl Fixture {
         let state = InitialState {
             origin: Origin::Random,
             vectors: &[],
-            algorithm: Default::default(),
+            algorithm: &Default::default(),
             test: None,
             validation: None,
         };

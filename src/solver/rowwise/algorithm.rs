@@ -4,16 +4,16 @@ use super::noise_model::NoiseModel;
 use super::noise_selection::PilotChoice;
 use super::solver::RowwiseSolver;
 use crate::error::Result;
-use crate::fit_plan::NoisePlan;
+use crate::fit_plan::{Choice, NoisePlan};
 use crate::model::{Model, PosteriorSamples};
 use crate::options::Options;
 use crate::solver::algorithm::{
-    Algorithm, AlgorithmState, EpochRequest, EvaluationSet, FitContext, Purpose, TrainingError,
-    canonical_form, default_evaluation_error, default_training_error,
+    Algorithm, EpochRequest, EvaluationSet, FitContext, Purpose, TrainingError, canonical_form,
+    default_evaluation_error, default_training_error,
 };
+use crate::solver::algorithm_state::AlgorithmState;
 use crate::solver::entries::Entries;
 use crate::solver::loss::SquaredErrors;
-use crate::solver::observer::Selection;
 
 /// Largest number of sweeps of `gibbs`, as a multiple of those asked for, where the chain takes long to burn in.
 const MAX_SWEEPS_FACTOR: u64 = 3;
@@ -35,7 +35,7 @@ impl Algorithm for RowwiseSolver {
         model: &mut Model,
         context: &FitContext<'_>,
         planned: Option<&NoisePlan>,
-    ) -> Result<(Option<NoisePlan>, Vec<Selection>)> {
+    ) -> Result<(Option<NoisePlan>, Vec<Choice>)> {
         if !self.is_gibbs() {
             return Ok((None, Vec::new()));
         }
@@ -60,9 +60,9 @@ impl Algorithm for RowwiseSolver {
     }
 
     fn state(&self) -> AlgorithmState {
-        AlgorithmState {
-            noise: self.state.noise,
-            ..AlgorithmState::default()
+        match self.is_gibbs() {
+            true => AlgorithmState::of(&self.state.noise),
+            false => AlgorithmState::default(),
         }
     }
 

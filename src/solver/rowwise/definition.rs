@@ -1,10 +1,12 @@
 //! The definitions of `als` and `gibbs`.
 
+use super::noise_model::NoiseModel;
 use super::solver::RowwiseSolver;
 use crate::kernel::CoreShape;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::solver::algorithm_definition::{AlgorithmDefinition, AlgorithmPlan, ModelSize};
+use crate::solver::algorithm_state::AlgorithmState;
 use crate::solver::entry_layout::EntryLayout;
 use crate::solver::fit_sizes::FitSizes;
 
@@ -31,6 +33,14 @@ impl AlgorithmDefinition for Gibbs {
 
     fn flops_per_entry(&self, model: &ModelSize, _: &Options) -> f64 {
         rowwise_flops(model)
+    }
+
+    fn initial_state(&self) -> AlgorithmState {
+        AlgorithmState::of(&NoiseModel::default())
+    }
+
+    fn check_state(&self, state: &AlgorithmState) -> Result<(), String> {
+        state.check::<NoiseModel>()
     }
 
     /// Returns the bytes of all posterior samples.

@@ -1,4 +1,4 @@
-//! Selection of the likelihood of two-valued tensors by the pilot chain.
+//! Choice of the likelihood of two-valued tensors by the pilot chain.
 //!
 //! After the noise of the Gaussian likelihood is chosen, the pilot chain continues from the state of its first sweeps with the
 //! probit likelihood, which has no noise to choose; with biases alone if the choice was so. Probit is kept if it predicts the
@@ -12,10 +12,10 @@ use super::probit::Probit;
 use super::solver::RowwiseSolver;
 use super::state::ConditionalMeans;
 use crate::error::Result;
+use crate::fit_plan::Choice;
 use crate::model::Model;
 use crate::options::LikelihoodChoice;
 use crate::parallel::ThreadPool;
-use crate::solver::observer::Selection;
 
 /// Number of sweeps with the probit likelihood, and how many of the last of them predict held-out entries.
 const SWEEPS: u64 = 24;
@@ -76,7 +76,7 @@ impl RowwiseSolver {
             ),
             ("log loss of gaussian", gaussian_errors.log_loss),
         ];
-        let selection = |text: String| Selection::new("likelihood", text, &numbers);
+        let selection = |text: String| Choice::new("likelihood", text, &numbers);
         if is_probit {
             let factors = match noise.has_biases_only {
                 true => " with biases alone",

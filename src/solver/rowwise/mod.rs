@@ -16,7 +16,7 @@
 //! - `cold_start`, `bias_regression`: rows without tensor entries; `new_rows`: rows that are folded into a fitted model.
 //! - `noise_model`, `noise_selection`: the noise of the tensor, and its choice; `noise_pilot`, `prediction_window`,
 //!   `bias_baseline`: the held-out training entries that it is chosen by.
-//! - `probit`, `likelihood_selection`, `truncated_normal`: the likelihood of two-valued tensors, and its choice.
+//! - `probit`, `latent_values`, `likelihood_selection`, `truncated_normal`: the likelihood of two-valued tensors, and its choice.
 //! - `holdout`, `value_scaling`: errors on test and validation entries.
 
 mod algorithm;
@@ -35,6 +35,7 @@ mod graph;
 mod holdout;
 mod hyperpriors;
 mod initialization;
+mod latent_values;
 mod likelihood_selection;
 mod new_rows;
 mod noise_factors;
@@ -61,12 +62,10 @@ mod value_scaling;
 
 pub(super) use cold_start::{ColdStartSettings, cold_start_weight, solve_cold_start_rows};
 pub(super) use definition::{Als, Gibbs};
-pub(super) use new_rows::{
-    FixedMatrix, FixedModel, FoldInStream, ModeRows, NewRowEntries, NewRows, RowPenalties,
-};
-pub(super) use noise_model::NoiseModel;
+pub use new_rows::{FixedMatrix, FixedModel, NewRowEntries, NewRows};
+pub(super) use new_rows::{FoldInStream, ModeRows, RowPenalties};
 pub(super) use posterior_samples::restore_quantized;
 pub(super) use probit::Probit;
-pub(super) use problem::group_by_modes;
-pub(super) use row_tasks::{RowTask, RowTasks};
-pub(super) use setup::absorb_diagonal_core;
+pub use problem::group_by_modes;
+pub use row_tasks::{RowTask, RowTasks};
+pub use setup::absorb_diagonal_core;

@@ -26,7 +26,8 @@ const NONNEG_PASSES: usize = 10_000;
 const LATENT_ROUNDS: u64 = 10;
 
 /// The entries of new rows, with scaled values.
-pub(in crate::solver) struct NewRowEntries<'a> {
+pub struct NewRowEntries<'a> {
+    /// Number of the mode, counted from 0.
     pub mode: usize,
     /// The indices of the rows, ascending.
     pub indices: &'a [u32],
@@ -34,11 +35,12 @@ pub(in crate::solver) struct NewRowEntries<'a> {
     pub tensor: ModeCsr,
     /// The entries of each matrix of the mode by new row.
     pub matrices: Vec<ModeCsr>,
+    /// Instruction set of the kernels.
     pub level: Level,
 }
 
 /// The columns of a coupled matrix.
-pub(in crate::solver) struct FixedMatrix<'a> {
+pub struct FixedMatrix<'a> {
     /// Padded.
     pub columns: &'a [f32],
     /// Factor of its squared errors.
@@ -48,10 +50,12 @@ pub(in crate::solver) struct FixedMatrix<'a> {
 }
 
 /// All parameters but the new rows, for scaled values.
-pub(in crate::solver) struct FixedModel<'a> {
+pub struct FixedModel<'a> {
+    /// Shape of the core.
     pub shape: &'a CoreShape,
     /// The model's core, which is `scale` times that for scaled values.
     pub core: &'a [f32],
+    /// Scale of the values.
     pub scale: f64,
     /// For each mode its rows, padded, the mean row last.
     pub rows: Vec<&'a [f32]>,
@@ -63,7 +67,7 @@ pub(in crate::solver) struct FixedModel<'a> {
     pub noise_precision: f64,
     /// Present if the likelihood is probit. Tensor values are then labels.
     pub probit: Option<Probit>,
-    /// The stored regression of the biases of rows without tensor entries: see [`stored_bias`]. Ends with the
+    /// The stored regression of the biases of rows without tensor entries: see `stored_bias`. Ends with the
     /// deviation if rows are sampled.
     pub cold_start_regression: &'a [f32],
 }
@@ -78,7 +82,8 @@ pub(in crate::solver) struct RowPenalties<'a> {
 }
 
 /// New rows, one after the other, each followed by its bias if the mode has biases.
-pub(in crate::solver) struct NewRows {
+pub struct NewRows {
+    /// The rows.
     pub rows: Vec<f32>,
     /// The means of the conditional distributions that `rows` are samples of; empty if they are not samples.
     pub means: Vec<f32>,
@@ -316,7 +321,7 @@ impl NewRowEntries<'_> {
     }
 
     /// Returns the rows of the other modes, and the core in the order of partial derivatives if it is full.
-    pub(in crate::solver) fn other_rows<'m>(
+    pub fn other_rows<'m>(
         &self,
         model: &FixedModel<'m>,
         pool: &ThreadPool<'_>,
@@ -369,7 +374,7 @@ impl NewRowEntries<'_> {
     }
 
     /// The partial derivatives of tensor entries by a new row, given what [`Self::other_rows`] returned.
-    pub(in crate::solver) fn partials<'t>(
+    pub fn partials<'t>(
         &self,
         model: &'t FixedModel<'_>,
         other_rows: &'t [Cow<'_, [f32]>],

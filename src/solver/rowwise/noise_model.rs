@@ -1,11 +1,13 @@
 //! How the noise of the tensor follows from the residuals in a sweep of `gibbs`.
 
+use crate::solver::algorithm_state::{NamedFields, StateField};
+
 /// The relation between the residuals of the training entries and the noise.
 ///
 /// Residuals of training entries are smaller than errors on other entries, the more so the more parameters there are per
 /// entry. Noise as small as the residuals would let the chain fit noise.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::solver) struct NoiseModel {
+pub(super) struct NoiseModel {
     /// Variance of the noise that drives the sampler, as a multiple of that of the residuals.
     pub variance_ratio: f64,
     /// Variance of a value given a posterior sample, for predictive intervals, as a multiple of that of the residuals.
@@ -32,6 +34,28 @@ impl Default for NoiseModel {
             variance_ratio: 1.0,
             interval_ratio: 1.0,
             has_biases_only: false,
+        }
+    }
+}
+
+impl NamedFields for NoiseModel {
+    fn fields(&mut self) -> Vec<(&'static str, StateField<'_>)> {
+        vec![
+            ("noise_ratio", StateField::Real(&mut self.variance_ratio)),
+            ("interval_ratio", StateField::Real(&mut self.interval_ratio)),
+            ("biases_only", StateField::Flag(&mut self.has_biases_only)),
+        ]
+    }
+
+    fn invalid_field(&self) -> Option<&'static str> {
+        let is_positive = |x: f64| x.is_finite() && x > 0.0;
+        match (
+            is_positive(self.variance_ratio),
+            is_positive(self.interval_ratio),
+        ) {
+            (false, _) => Some("noise_ratio"),
+            (true, false) => Some("interval_ratio"),
+            (true, true) => None,
         }
     }
 }

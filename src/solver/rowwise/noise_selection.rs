@@ -1,4 +1,4 @@
-//! Selection of the noise model of `gibbs` by a pilot chain, which does not see part of the training entries.
+//! Choice of the noise model of `gibbs` by a pilot chain, which does not see part of the training entries.
 //!
 //! The chain has two phases. In the first it samples the noise variance from the residuals of the training entries, with
 //! which it finds structure fastest. In the second the noise variance is [`NOISE_FRACTION`] of the squared error on the
@@ -22,11 +22,10 @@ use super::state::{ConditionalMeans, Sweep};
 use super::stream_ids;
 use super::update::Update;
 use crate::error::Result;
-use crate::fit_plan::NoisePlan;
+use crate::fit_plan::{Choice, NoisePlan};
 use crate::model::Model;
 use crate::parallel::ThreadPool;
 use crate::random::hash_words;
-use crate::solver::observer::Selection;
 
 /// Number of sweeps that sample the noise from the residuals: this number of entries divided by that of the data, within these
 /// limits. Structure of small data may take hundreds of sweeps to find, which are fast there.
@@ -354,7 +353,7 @@ pub(super) struct PilotChoice {
     pub sweeps: Vec<(u64, u64)>,
     /// The same of the sweeps with the probit likelihood that follow; `None` with the Gaussian one.
     pub probit_sweeps: Option<(u64, u64)>,
-    pub choices: Vec<Selection>,
+    pub choices: Vec<Choice>,
 }
 
 impl NoiseChoice {
@@ -368,8 +367,8 @@ impl NoiseChoice {
         }
     }
 
-    fn selection(&self) -> Selection {
-        Selection::new("noise", self.noise.describe(&self.evidence), &self.numbers)
+    fn selection(&self) -> Choice {
+        Choice::new("noise", self.noise.describe(&self.evidence), &self.numbers)
     }
 }
 

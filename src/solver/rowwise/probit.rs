@@ -10,17 +10,12 @@
 //! equals x at the mean and has slope 1 there. So x is close to the scaled value that a Gaussian model predicts, and both
 //! likelihoods share priors and starting values.
 
-use super::problem::RowwiseProblem;
-use super::state::SweepState;
-use super::stream_ids;
 use super::truncated_normal::quantile_above;
-use super::update::Update;
 use super::value_scaling::ValueScaling;
 use crate::error::Result;
-use crate::model::{Model, ProbitLink};
+use crate::model::ProbitLink;
 use crate::normal_distribution::{normal_density, normal_quantile, tabulated_normal_cdf};
-use crate::parallel::ThreadPool;
-use crate::random::{hash_words, unit_interval};
+use crate::random::unit_interval;
 use crate::solver::entries::EntryList;
 use crate::value_range::ValueRange;
 
@@ -29,7 +24,7 @@ const MIN_FRACTION: f64 = 1e-6;
 
 /// The probit likelihood in scaled units. Entries store their latent value, which implies their label.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::solver) struct Probit {
+pub struct Probit {
     /// Latent values above it belong to the high value.
     threshold: f32,
     /// Standard deviation of the latent noise.
@@ -147,43 +142,4 @@ fn two_values(values: &[f32]) -> Option<[f32; 2]> {
     let second = *values.iter().find(|x| **x != first)?;
     let is_two = values.iter().all(|&x| x == first || x == second);
     is_two.then(|| [first.min(second), first.max(second)])
-}
-
-impl RowwiseProblem {
-    /// Samples the latent values of the entries of mode `n`, given everything else, if the likelihood is probit. `target`
-    /// identifies the random streams, together with the sweep.
-    pub(super) fn sample_latent_values(
-        &mut self,
-        n: usize,
-        model: &Model,
-        state: &SweepState,
-        sweep: u64,
-        target: u64,
-        pool: &ThreadPool<'_>,
-    ) -> Result<()> {
-        let (Some(probit), Update::Sample { seed }) = (self.probit, self.update) else {
-            return Ok(());
-        };
-        // Residuals of the latent values of the last sweep would have other rounding errors than those of a resumed fit.
-        self.tensor[n].map_values(|latent| probit.label(latent));
-        let csr = &self.tensor[n];
-        let stream = hash_words(&[seed, stream_ids::LATENT_VALUES, sweep, target]);
-        let parts = self.map_tensor_residuals(n, model, state, pool, |range, residuals| {
-            let sample = |(entry, &e): (usize, &f32)| {
-                let label = csr.value(entry);
-                let x = f64::from(label) - f64::from(e);
-                probit.sample(x, label, hash_words(&[stream, entry as u64]))
-            };
-            range.zip(residuals).map(sample).collect::<Vec<f32>>()
-        })?;
-        self.tensor[n].set_values(parts.into_iter().flatten());
-        Ok(())
-    }
-
-    /// Replaces latent values by the scaled values of the entries.
-    pub(super) fn restore_values(&mut self, probit: Probit) {
-        for csr in &mut self.tensor {
-            csr.map_values(|latent| probit.label(latent));
-        }
-    }
 }

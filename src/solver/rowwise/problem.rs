@@ -269,10 +269,7 @@ impl RowwiseProblem {
 }
 
 /// Groups the entries of a tensor by the rows of each mode.
-pub(in crate::solver) fn group_by_modes(
-    tensor: CooSlices<'_>,
-    pool: &ThreadPool<'_>,
-) -> Result<Vec<ModeCsr>> {
+pub fn group_by_modes(tensor: CooSlices<'_>, pool: &ThreadPool<'_>) -> Result<Vec<ModeCsr>> {
     let stop = pool.stop();
     let count_rows = |(): &mut (), mode| ModeCsr::with_row_starts(mode, tensor, stop);
     let mut by_mode = pool.try_map(tensor.row_counts.len(), || Ok(()), count_rows)?;

@@ -11,7 +11,7 @@ use crate::kernel::ModeCsr;
 use crate::try_alloc::{try_collect, try_to_vec};
 
 /// One unit of work.
-pub(in crate::solver) enum RowTask {
+pub enum RowTask {
     /// All entries of several rows: a range of positions in [`RowTasks::rows`].
     Rows(Range<usize>),
     /// Some entries of one long row.
@@ -20,13 +20,16 @@ pub(in crate::solver) enum RowTask {
         position: usize,
         /// The data term that the entries belong to.
         term: usize,
+        /// The entries of the part.
         entries: Range<usize>,
     },
 }
 
 /// The tasks that update some or all rows of a mode.
-pub(in crate::solver) struct RowTasks {
+pub struct RowTasks {
+    /// The rows.
     pub rows: Vec<u32>,
+    /// The tasks, in the order of the rows.
     pub tasks: Vec<RowTask>,
 }
 
@@ -49,7 +52,7 @@ const MAX_PARTS: usize = 64;
 
 impl RowTasks {
     /// Divides all rows. `terms` are the entries of each data term.
-    pub(in crate::solver) fn all(terms: &[&ModeCsr]) -> Result<RowTasks> {
+    pub fn all(terms: &[&ModeCsr]) -> Result<RowTasks> {
         let rows = terms.first().map_or(0, |csr| csr.row_count());
         let rows = try_collect(rows, 0..rows as u32, "rows")?;
         Ok(RowTasks::new(terms, rows))
@@ -110,7 +113,7 @@ impl RowTasks {
     }
 
     /// Returns the results, of `width` elements for each of the rows, that each task writes: none for a part of a row.
-    pub(in crate::solver) fn row_slots<'r, E>(
+    pub fn row_slots<'r, E>(
         &self,
         mut results: &'r mut [E],
         width: usize,

@@ -100,7 +100,7 @@ impl RowwiseSolver {
             .map(|n| if has_biases { n } else { 0 })
             .collect();
         let mut state = SweepState::new(&bias_counts)?;
-        state.noise = initial.algorithm.noise;
+        state.noise = initial.algorithm.read().unwrap_or_default();
         match origin {
             Origin::Random if is_gibbs => problem.initialize(model, options.seed, pool)?,
             Origin::Random => absorb_diagonal_core(model, scaling.scale)?,
@@ -318,7 +318,7 @@ fn copy_biases(biases: &mut [Vec<f32>], model: &Model, other: &Model, scale: f64
 
 /// Multiplies a hyper-diagonal core, divided by `scale`, into the rows of the first mode, so that the core for scaled
 /// values is 1: rows determine the scale of a component. A full core stays.
-pub(in crate::solver) fn absorb_diagonal_core(model: &mut Model, scale: f64) -> Result<()> {
+pub fn absorb_diagonal_core(model: &mut Model, scale: f64) -> Result<()> {
     if model.shape.kind() == CoreKind::Full {
         return Ok(());
     }

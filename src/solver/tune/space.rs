@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
-use crate::options::{OPTION_TABLE, OptionKind, OptionRole, Options};
+use crate::options::{ExternalAlgorithm, OPTION_TABLE, OptionInfo, OptionKind, Options};
 
 /// The values of an option. State files contain a checksum of the debug format, so names of variants must not change.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,18 +29,31 @@ impl OptionRange {
 /// those that `tune` is given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Space {
+    /// The algorithms of other crates whose options can have ranges.
+    algorithms: &'static [&'static ExternalAlgorithm],
     pub(super) ranges: BTreeMap<&'static str, OptionRange>,
 }
 
 impl Space {
+    /// Returns a space without ranges, in which options of these algorithms of other crates can have ranges.
+    #[doc(hidden)]
+    pub fn with_algorithms(algorithms: &'static [&'static ExternalAlgorithm]) -> Space {
+        Space {
+            algorithms,
+            ..Space::default()
+        }
+    }
+
     /// Restricts an option to values separated by commas (`8,16,32`) or to an interval (`0.005..0.1`).
     pub fn set(&mut self, name: &str, range: &str) -> Result<()> {
         let key = name.replace('-', "_");
-        let Some(info) = OPTION_TABLE.iter().find(|o| o.name == key) else {
+        let options = || Options::default().with_algorithms(self.algorithms);
+        let all = Options::options_with(self.algorithms);
+        let Some(info) = all.iter().find(|o| o.name == key) else {
             // Fails with the message for unknown options.
-            return Options::default().set(name, range);
+            return options().set(name, range);
         };
-        if !Space::searches(info.name) {
+        if !info.is_searched() {
             return Err(Error::argument(format!(
                 "{key} is the same for all trials; give it one value, with the other options"
             )));
@@ -51,7 +64,7 @@ impl Space {
             Some((low, high)) => {
                 let parse = |end: &str| -> Result<f64> {
                     let end = end.trim();
-                    Options::default().set(info.name, end)?;
+                    options().set(info.name, end)?;
                     end.parse().map_err(|_| {
                         invalid(
                             "an interval goes from a number to a number, such as 0.005..0.1".into(),
@@ -80,7 +93,7 @@ impl Space {
                             "trials need values; leave the option out to search around the automatic choice".into(),
                         ));
                     }
-                    Options::default().set(info.name, word)?;
+                    options().set(info.name, word)?;
                 }
                 OptionRange::List(words)
             }
@@ -93,7 +106,7 @@ impl Space {
     pub fn searches(name: &str) -> bool {
         let key = name.replace('-', "_");
         let option = OPTION_TABLE.iter().find(|o| o.name == key);
-        option.is_none_or(|o| !o.has_role(OptionRole::NotSearched))
+        option.is_none_or(OptionInfo::is_searched)
     }
 
     /// Returns whether an option has a range of more than one value.

@@ -6,7 +6,7 @@ use super::super::observer::{Control, StopReason};
 use super::space::Space;
 use crate::error::{Error, Result};
 use crate::format::{CooView, write_atomically};
-use crate::options::{OPTION_TABLE, OptionInfo, OptionRole, Options};
+use crate::options::{OptionInfo, OptionRole, Options};
 use crate::parallel::MAX_THREADS;
 
 /// The options of a search besides those of its fits.
@@ -107,8 +107,8 @@ impl Trial {
 
     /// Its options as lines `name=value`, without those that do not affect the model, such as `threads`.
     pub fn to_text(&self) -> String {
-        let is_saved = |o: &&OptionInfo| !o.has_role(OptionRole::NotSaved);
-        let saved = OPTION_TABLE.iter().filter(is_saved);
+        let is_saved = |o: &OptionInfo| !o.has_role(OptionRole::NotSaved);
+        let saved = self.options.all_options().into_iter().filter(is_saved);
         saved
             .map(|o| {
                 format!(

@@ -2,7 +2,7 @@
 
 use super::space::{OptionRange, Space};
 use crate::error::Result;
-use crate::options::{Algorithm, ModelKind, OPTION_TABLE, OptionInfo, OptionKind, Options};
+use crate::options::{Algorithm, ModelKind, OptionInfo, OptionKind, Options};
 use crate::problem::Problem;
 use crate::random::{hash_words, unit_interval};
 use crate::solver::core_eta_scale;
@@ -84,7 +84,7 @@ impl<'a> TrialSampler<'a> {
                 }
                 (name, range) => {
                     let current = o.get(name).unwrap_or_default();
-                    nearest(range, &current, is_integer(name))
+                    nearest(range, &current, self.is_integer(name))
                 }
             };
             o.set(name, &value)?;
@@ -99,11 +99,12 @@ impl<'a> TrialSampler<'a> {
     pub(super) fn sample(&self, number: u64, attempt: u64) -> Result<Options> {
         let mut o = self.base.clone();
         // The ranges of other options depend on model and rank.
-        let is_other = |o: &&OptionInfo| !["model", "rank"].contains(&o.name);
+        let searched: Vec<OptionInfo> = self.base.all_options();
+        let is_other = |o: &&OptionInfo| !["model", "rank"].contains(&o.name) && o.is_searched();
         let names = ["model", "rank"]
             .into_iter()
-            .chain(OPTION_TABLE.iter().filter(is_other).map(|o| o.name));
-        for name in names.filter(|name| Space::searches(name)) {
+            .chain(searched.iter().filter(is_other).map(|o| o.name));
+        for name in names {
             let width = WIDTH_FRACTIONS[(number % WIDTH_FRACTIONS.len() as u64) as usize];
             let Some(range) = self.range(name, &o, width) else {
                 continue;
@@ -128,7 +129,7 @@ impl<'a> TrialSampler<'a> {
                         .map(|&x| value_at(&range.scaled(x), uniform, false));
                     values.collect::<Vec<_>>().join(",")
                 }
-                _ => value_at(&range, uniform, is_integer(name)),
+                _ => value_at(&range, uniform, self.is_integer(name)),
             };
             o.set(name, &value)?;
         }
@@ -214,6 +215,16 @@ impl<'a> TrialSampler<'a> {
         core_eta_scale::without_starting_values(ModelKind::Tucker, self.order)
     }
 
+    /// Returns whether the values of an option are integers.
+    fn is_integer(&self, name: &str) -> bool {
+        let all = self.base.all_options();
+        let kind = all.iter().find(|o| o.name == name).map(|o| o.kind);
+        matches!(
+            kind,
+            Some(OptionKind::Integer(..) | OptionKind::IntegerList(..))
+        )
+    }
+
     /// Sets the options that follow from the sampled ones, and validates all.
     fn resolved(&self, mut o: Options) -> Result<Options> {
         let has_core_range = self.space.ranges.contains_key("core_step");
@@ -237,15 +248,6 @@ impl<'a> TrialSampler<'a> {
 fn stream_number(name: &str) -> u64 {
     let bytes: Vec<u64> = name.bytes().map(u64::from).collect();
     hash_words(&bytes)
-}
-
-/// Returns whether the values of an option are integers.
-fn is_integer(name: &str) -> bool {
-    let kind = OPTION_TABLE.iter().find(|o| o.name == name).map(|o| o.kind);
-    matches!(
-        kind,
-        Some(OptionKind::Integer(..) | OptionKind::IntegerList(..))
-    )
 }
 
 /// Returns the value at a quantile of a range, from 0 to 1.

@@ -1,11 +1,12 @@
 //! `blocked` as an algorithm of the driver.
 
 use super::config::FitInputs;
-use super::merge_interval::MergeInterval;
+use super::merge_interval::{BlockedState, MergeInterval};
 use super::plan::BlockingPlan;
 use crate::error::Result;
 use crate::model::Model;
-use crate::solver::algorithm::{Algorithm, AlgorithmState, BlockedState, EpochRequest, FitContext};
+use crate::solver::algorithm::{Algorithm, EpochRequest, FitContext};
+use crate::solver::algorithm_state::AlgorithmState;
 use crate::solver::sgd::outer_updates::run_with_outer_updates;
 
 /// SGD in conflict-free blocks.
@@ -45,9 +46,6 @@ impl Algorithm for BlockedSgd {
     }
 
     fn state(&self) -> AlgorithmState {
-        AlgorithmState {
-            blocked: self.interval.into(),
-            ..AlgorithmState::default()
-        }
+        AlgorithmState::of(&BlockedState::from(self.interval))
     }
 }

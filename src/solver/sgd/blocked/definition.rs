@@ -1,11 +1,13 @@
 //! The definition of `blocked`.
 
 use super::algorithm::BlockedSgd;
+use super::merge_interval::BlockedState;
 use super::plan::BlockingPlan;
 use crate::kernel::CoreShape;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::solver::algorithm_definition::{AlgorithmDefinition, AlgorithmPlan, ModelSize};
+use crate::solver::algorithm_state::AlgorithmState;
 use crate::solver::entry_layout::EntryLayout;
 
 /// SGD in conflict-free blocks.
@@ -16,8 +18,17 @@ impl AlgorithmDefinition for Blocked {
         let plan = BlockingPlan::new(problem, shape, options.seed);
         let layout = EntryLayout::Blocked(plan.partition());
         AlgorithmPlan::new(layout, |_, _, state| {
-            Ok(BlockedSgd::new(plan, state.algorithm.blocked))
+            let state = state.algorithm.read().unwrap_or_default();
+            Ok(BlockedSgd::new(plan, state))
         })
+    }
+
+    fn initial_state(&self) -> AlgorithmState {
+        AlgorithmState::of(&BlockedState::default())
+    }
+
+    fn check_state(&self, state: &AlgorithmState) -> Result<(), String> {
+        state.check::<BlockedState>()
     }
 
     fn flops_per_entry(&self, model: &ModelSize, _: &Options) -> f64 {

@@ -9,7 +9,7 @@ use super::replica_divergence::prediction_variance;
 use super::replicas::BlockReplicas;
 use crate::kernel::ConflictFreeClasses;
 use crate::options::Options;
-use crate::solver::algorithm::BlockedState;
+use crate::solver::algorithm_state::{NamedFields, StateField};
 use crate::solver::data::Data;
 
 /// Number of units into which partial passes divide the entries of a block: the resolution of their limits.
@@ -60,6 +60,66 @@ pub(super) const ENTRIES_PER_MEASUREMENT: usize = 1024;
 
 /// Entries that the classes of a pass should have on average.
 const MIN_CLASS_ENTRIES_PER_PASS: usize = 4096;
+
+/// State of `blocked` between two epochs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct BlockedState {
+    /// Number of partial passes of the next epoch, if that many are possible. Replicas are merged at least once per pass.
+    pub passes_per_epoch: u64,
+    /// Mean squared error of the last pass.
+    pub last_pass_error: f64,
+    /// Divergence of the replicas in the last pass, as a fraction of it.
+    pub last_pass_divergence: f64,
+    /// Fraction of an epoch between two measurements of the curvature.
+    pub curvature_interval: f64,
+}
+
+impl Default for BlockedState {
+    /// Returns the state before the first epoch. Replicas diverge fastest at the start, and the curvature changes fastest, so
+    /// both intervals begin with their shortest length.
+    fn default() -> Self {
+        BlockedState {
+            passes_per_epoch: u64::MAX,
+            last_pass_error: f64::INFINITY,
+            last_pass_divergence: 0.0,
+            curvature_interval: 0.0,
+        }
+    }
+}
+
+impl NamedFields for BlockedState {
+    fn fields(&mut self) -> Vec<(&'static str, StateField<'_>)> {
+        vec![
+            ("sweeps", StateField::Integer(&mut self.passes_per_epoch)),
+            ("sweep_error", StateField::Real(&mut self.last_pass_error)),
+            (
+                "pass_divergence",
+                StateField::Real(&mut self.last_pass_divergence),
+            ),
+            (
+                "curvature_interval",
+                StateField::Real(&mut self.curvature_interval),
+            ),
+        ]
+    }
+
+    fn invalid_field(&self) -> Option<&'static str> {
+        let is_error = |x: f64| x.is_nan() || x >= 0.0;
+        let (passes, interval) = (self.passes_per_epoch, self.curvature_interval);
+        let is_initial = passes == BlockedState::default().passes_per_epoch;
+        let fields = [
+            ("sweeps", passes.is_power_of_two() || is_initial),
+            ("sweep_error", is_error(self.last_pass_error)),
+            ("pass_divergence", is_error(self.last_pass_divergence)),
+            (
+                "curvature_interval",
+                interval.is_finite() && interval >= 0.0,
+            ),
+        ];
+        let invalid = fields.into_iter().find(|(_, is_valid)| !is_valid);
+        invalid.map(|(name, _)| name)
+    }
+}
 
 /// The current interval between merges.
 #[derive(Debug, Clone, Copy, PartialEq)]
